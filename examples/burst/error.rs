@@ -1,0 +1,73 @@
+//! What can go wrong, as sentences for the person at the terminal.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why the example stopped.
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error("cannot read the trace {}: {source}; give a CSV file with the columns {}", path.display(), crate::trace::COLUMNS.join(","))]
+    TraceUnreadable { path: PathBuf, source: io::Error },
+
+    #[error("{}, line {line}: found {found}, expected {expected}", path.display())]
+    TraceMalformed {
+        path: PathBuf,
+        line: usize,
+        found: String,
+        expected: String,
+    },
+
+    #[error(
+        "--kill needs a frontend to die and one to go on, but --frontends is {frontends}; give 2 or more"
+    )]
+    NobodyLeft { frontends: u32 },
+
+    #[error("cannot write the chart to {}: {reason}; give a file in a directory that exists", path.display())]
+    Chart { path: PathBuf, reason: String },
+
+    #[error("cannot write the results to standard output: {0}")]
+    Output(io::Error),
+
+    #[error("cannot make a directory for the table and the sockets in {}: {source}", path.display())]
+    Scratch { path: PathBuf, source: io::Error },
+
+    #[error("cannot start {process}: {source}")]
+    Start { process: String, source: io::Error },
+
+    #[error("{process} failed: {reason}")]
+    Failed { process: String, reason: String },
+
+    #[error("{process} ended before the run was over")]
+    Ended { process: String },
+
+    #[error("nothing has happened for {seconds} s while waiting for {what}")]
+    Stalled { what: String, seconds: u64 },
+
+    #[error("cannot {what}: {source}")]
+    Socket { what: String, source: io::Error },
+
+    #[error("the table refused: {0}")]
+    Table(#[from] headcount::Error),
+
+    #[error("cannot watch for Ctrl-C: {0}")]
+    Signals(io::Error),
+
+    #[error("interrupted; all processes of this run are stopped and its files are removed")]
+    Interrupted,
+}
+
+impl Error {
+    /// 2 for what the user can put right on the command line, 130 for Ctrl-C as in a shell, else 1.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Self::TraceUnreadable { .. }
+            | Self::TraceMalformed { .. }
+            | Self::NobodyLeft { .. }
+            | Self::Chart { .. } => 2,
+            Self::Interrupted => 130,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The results in figures: what `--json` prints, and what the table and the chart show.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::kill::Killed;
+use crate::options::Options;
+use crate::padding;
+use crate::run::Outcome;
+use crate::strategy::Strategy;
+use crate::timeline::{Spread, Timeline, range};
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    pub(crate) config: Config,
+    pub(crate) results: Vec<StrategyResult>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Config {
+    pub(crate) engines: u32,
+    pub(crate) frontends: u32,
+    pub(crate) requests: u32,
+    pub(crate) rounds: u32,
+    pub(crate) publish_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) submit_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) speedup: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct StrategyResult {
+    pub(crate) strategy: Strategy,
+    pub(crate) worst_spread: u32,
+    pub(crate) worst_padded_batch: u32,
+    /// What is still counted when all is over.
+    pub(crate) leaked: u64,
+    pub(crate) rounds: Vec<Round>,
+    /// Of the requests and tokens in flight, from the first arrival to the last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) in_flight_spread: Option<Spread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) kill: Option<KillResult>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Round {
+    /// What each engine was sent.
+    pub(crate) per_engine: Vec<u32>,
+    /// Largest minus smallest of them.
+    pub(crate) spread: u32,
+    /// Of a burst, the largest share, padded; of a trace, the most that an engine had in flight, padded.
+    pub(crate) padded_batch: u32,
+    /// More slots than with an even split.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) padding_cost_percent: Option<f64>,
+    /// Whether all requests of the burst were in flight together, as the figures above suppose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) one_batch: Option<bool>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct KillResult {
+    /// Counted from 1.
+    pub(crate) round: usize,
+    #[serde(flatten)]
+    pub(crate) killed: Killed,
+}
+
+impl Report {
+    pub(crate) fn new(options: &Options, requests: usize, outcomes: &[Outcome]) -> Self {
+        let is_trace = options.trace.is_some();
+        let config = Config {
+            engines: options.engines,
+            frontends: options.frontends,
+            requests: requests as u32,
+            rounds: options.rounds(),
+            publish_ms: options.publish_ms,
+            submit_ms: (!is_trace).then_some(options.submit_ms),
+            trace: options.trace.clone(),
+            speedup: is_trace.then_some(options.speedup),
+        };
+        let results = outcomes
+            .iter()
+            .map(|outcome| config.judge(outcome))
+            .collect();
+        Self { config, results }
+    }
+}
+
+impl Config {
+    pub(crate) fn ideal_batch(&self) -> u32 {
+        padding::ideal(self.requests, self.engines)
+    }
+
+    fn judge(&self, outcome: &Outcome) -> StrategyResult {
+        let rounds: Vec<_> = outcome
+            .rounds
+            .iter()
+            .map(|timeline| self.judge_round(timeline))
+            .collect();
+        StrategyResult {
+            strategy: outcome.strategy,
+            worst_spread: rounds.iter().map(|round| round.spread).max().unwrap_or(0),
+            worst_padded_batch: rounds
+                .iter()
+                .map(|round| round.padded_batch)
+                .max()
+                .unwrap_or(0),
+            leaked: outcome.leaked,
+            rounds,
+            in_flight_spread: self.trace.is_some().then(|| mean_spread(&outcome.rounds)),
+            kill: outcome.killed.clone().map(|(round, killed)| KillResult {
+                round: round + 1,
+                killed,
+            }),
+        }
+    }
+
+    fn judge_round(&self, timeline: &Timeline) -> Round {
+        let is_burst = self.trace.is_none();
+        let per_engine = timeline.per_engine();
+        let largest = per_engine.iter().copied().max().unwrap_or(0);
+        let padded_batch = padding::padded(if is_burst { largest } else { timeline.peak() });
+        Round {
+            spread: range(per_engine.iter().copied()),
+            per_engine,
+            padded_batch,
+            padding_cost_percent: is_burst
+                .then(|| padding::cost_percent(padded_batch, self.ideal_batch())),
+            one_batch: is_burst.then(|| timeline.is_one_batch()),
+        }
+    }
+}
+
+/// The highest peaks and the mean of the means.
+fn mean_spread(rounds: &[Timeline]) -> Spread {
+    let share = 1.0 / rounds.len() as f64;
+    rounds
+        .iter()
+        .map(Timeline::spread)
+        .fold(Spread::default(), |all, round| Spread {
+            peak_requests: all.peak_requests.max(round.peak_requests),
+            mean_requests: all.mean_requests + share * round.mean_requests,
+            peak_tokens: all.peak_tokens.max(round.peak_tokens),
+            mean_tokens: all.mean_tokens + share * round.mean_tokens,
+        })
+}

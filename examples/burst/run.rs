@@ -1,0 +1,143 @@
+//! The whole run: every strategy in turn, then the results.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use crate::arrivals::{self, Arrival};
+use crate::chart;
+use crate::deployment::Deployment;
+use crate::error::Error;
+use crate::interrupt;
+use crate::kill::Killed;
+use crate::options::Options;
+use crate::play;
+use crate::progress::Progress;
+use crate::report::Report;
+use crate::strategy::Strategy;
+use crate::table;
+use crate::timeline::Timeline;
+use crate::trace;
+
+/// What became of one strategy.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) strategy: Strategy,
+    pub(crate) rounds: Vec<Timeline>,
+    /// In which round, counted from 0, and what it left.
+    pub(crate) killed: Option<(usize, Killed)>,
+    pub(crate) leaked: u64,
+}
+
+pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    if options.kill && options.frontends < 2 {
+        return Err(Error::NobodyLeft {
+            frontends: options.frontends,
+        });
+    }
+    let rounds = rounds(options)?;
+    check_chart(options)?;
+    interrupt::watch()?;
+
+    let mut progress = Progress::new();
+    let mut outcomes = Vec::new();
+    for strategy in options.strategies() {
+        outcomes.push(try_out(options, strategy, &rounds, &mut progress)?);
+    }
+    drop(progress);
+
+    let report = Report::new(options, rounds[0].len(), &outcomes);
+    if let Some(path) = &options.chart {
+        chart::draw(path, options, &report, &outcomes)?;
+    }
+    let mut out = io::stdout().lock();
+    if options.json {
+        serde_json::to_writer_pretty(&mut out, &report)
+            .map_err(io::Error::from)
+            .and_then(|()| writeln!(out))
+    } else {
+        write!(
+            out,
+            "{}",
+            table::Table {
+                options,
+                report: &report
+            }
+        )
+    }
+    .map_err(Error::Output)
+}
+
+/// The arrivals of every round.
+fn rounds(options: &Options) -> Result<Vec<Vec<Arrival>>, Error> {
+    match &options.trace {
+        Some(path) => Ok(vec![trace::read(path, options)?; options.rounds() as usize]),
+        None => Ok((0..options.rounds())
+            .map(|round| arrivals::burst(options, round))
+            .collect()),
+    }
+}
+
+/// Runs all rounds back to back: the next begins when the last request of the one before is answered, while
+/// the last broadcast still tells of the end of that one.
+fn try_out(
+    options: &Options,
+    strategy: Strategy,
+    rounds: &[Vec<Arrival>],
+    progress: &mut Progress,
+) -> Result<Outcome, Error> {
+    let mut deployment = Deployment::start(options, strategy)?;
+    let round_to_kill_in = options.kill.then_some(rounds.len().min(2) - 1);
+    let mut timelines = Vec::new();
+    let mut killed = None;
+    for (arrivals, round) in rounds.iter().zip(0..) {
+        let part = format!(
+            "{}, round {} of {}",
+            strategy.name(),
+            round + 1,
+            rounds.len()
+        );
+        progress.begin(part, arrivals.len() as u64);
+        let victim = play::play(
+            &mut deployment,
+            arrivals,
+            progress,
+            round_to_kill_in == Some(round),
+        )?;
+        killed = killed.or(victim.map(|victim| (round, victim)));
+        timelines.push(deployment.logs()?);
+    }
+    Ok(Outcome {
+        strategy,
+        rounds: timelines.into_iter().map(Timeline::new).collect(),
+        killed,
+        leaked: still_counted(&mut deployment)?,
+    })
+}
+
+/// By the table, where there is one, else by the frontends that live.
+fn still_counted(deployment: &mut Deployment) -> Result<u64, Error> {
+    match deployment.table() {
+        Some(table) => {
+            table.reap()?;
+            Ok(table
+                .snapshot()
+                .engines
+                .iter()
+                .map(|engine| u64::from(engine.in_flight))
+                .sum())
+        }
+        None => deployment.counted_by_frontends(),
+    }
+}
+
+/// Better now than after the run.
+fn check_chart(options: &Options) -> Result<(), Error> {
+    let Some(path) = &options.chart else {
+        return Ok(());
+    };
+    let opened = File::options().append(true).create(true).open(path);
+    opened.map(drop).map_err(|error| Error::Chart {
+        path: path.clone(),
+        reason: error.to_string(),
+    })
+}

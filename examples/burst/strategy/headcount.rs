@@ -1,0 +1,79 @@
+//! One table for all frontends: what this library is for.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use headcount::{EngineStats, Frontend, Permit, Policy, Publisher, Request, Table};
+
+use super::{Choose, Seat};
+use crate::error::Error;
+use crate::wire::{Job, Stats};
+
+#[derive(Debug)]
+pub(super) struct Headcount {
+    table: Table,
+    frontend: Frontend,
+    permits: HashMap<u64, Permit>,
+    publisher: Option<Publisher>,
+}
+
+impl Headcount {
+    pub(super) fn join(table: &Path, seat: Seat, policy: Policy) -> Result<Self, Error> {
+        let table = Table::options()
+            .engines(seat.engines)
+            .open_or_create(table)?;
+        let frontend = table.join()?.with_policy(policy);
+        Ok(Self {
+            table,
+            frontend,
+            permits: HashMap::new(),
+            publisher: None,
+        })
+    }
+}
+
+impl Choose for Headcount {
+    fn choose(&mut self, job: &Job) -> Result<usize, Error> {
+        let permit = self
+            .frontend
+            .route_with(&Request::new().tokens(job.tokens))?;
+        let engine = permit.engine();
+        self.permits.insert(job.id, permit);
+        Ok(engine)
+    }
+
+    fn finished(&mut self, id: u64, _: usize) {
+        self.permits.remove(&id);
+    }
+
+    /// Every frontend receives the broadcast, one publishes it. When that one dies, the next to ask is the
+    /// publisher.
+    fn broadcast(&mut self, stats: &[Stats]) -> Result<(), Error> {
+        if self.publisher.is_none() {
+            self.publisher = match self.table.publisher() {
+                Ok(publisher) => Some(publisher),
+                Err(headcount::Error::PublisherHeld { .. }) => None,
+                Err(error) => return Err(error.into()),
+            };
+        }
+        if let Some(publisher) = &mut self.publisher {
+            let stats: Vec<_> = stats.iter().map(published).collect();
+            publisher.publish(&stats)?;
+        }
+        Ok(())
+    }
+}
+
+fn published(stats: &Stats) -> EngineStats {
+    let Stats {
+        waiting,
+        running,
+        kv_usage,
+    } = *stats;
+    EngineStats {
+        waiting,
+        running,
+        kv_usage,
+        ..Default::default()
+    }
+}

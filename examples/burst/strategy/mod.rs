@@ -1,0 +1,97 @@
+//! How a frontend chooses the engine for a request.
+
+mod floor;
+mod headcount;
+mod overwrite;
+mod scaled;
+
+use std::path::Path;
+
+use ::headcount::Policy;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use self::floor::Floor;
+use self::headcount::Headcount;
+use self::overwrite::Overwrite;
+use self::scaled::Scaled;
+use crate::error::Error;
+use crate::wire::{Job, Stats};
+
+/// The strategies by name. The [crate documentation](crate) says where each comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Strategy {
+    /// A private copy that every broadcast replaces (vLLM, mid-2025 to mid-2026)
+    Overwrite,
+    /// The own in-flight count times the number of frontends (vLLM since July 2026)
+    Scaled,
+    /// The own in-flight count as a floor under the broadcast (vLLM Rust frontend, mid-2026)
+    Floor,
+    /// One exact count for all frontends, in shared memory (this library)
+    Headcount,
+    /// The same, counting the tokens of the prompts instead of requests
+    HeadcountTokens,
+}
+
+/// A strategy at work in one frontend.
+pub(crate) trait Choose: std::fmt::Debug {
+    /// Chooses the engine for a request, and counts the request as sent to it.
+    fn choose(&mut self, job: &Job) -> Result<usize, Error>;
+
+    /// The engine has finished the request.
+    fn finished(&mut self, id: u64, engine: usize);
+
+    /// The coordinator's broadcast has arrived.
+    fn broadcast(&mut self, stats: &[Stats]) -> Result<(), Error>;
+}
+
+/// Which frontend of how many this is, before how many engines.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Seat {
+    pub(crate) index: usize,
+    pub(crate) frontends: u32,
+    pub(crate) engines: usize,
+}
+
+impl Strategy {
+    /// The strategy for one frontend. Only `headcount` uses the table.
+    pub(crate) fn at(self, seat: Seat, table: &Path) -> Result<Box<dyn Choose>, Error> {
+        Ok(match self {
+            Self::Overwrite => Box::new(Overwrite::new(seat)),
+            Self::Scaled => Box::new(Scaled::new(seat)),
+            Self::Floor => Box::new(Floor::new(seat)),
+            Self::Headcount => Box::new(Headcount::join(table, seat, Policy::in_flight())?),
+            Self::HeadcountTokens => Box::new(Headcount::join(table, seat, Policy::tokens())?),
+        })
+    }
+
+    /// Whether its frontends count in a table.
+    pub(crate) fn shares_a_table(self) -> bool {
+        matches!(self, Self::Headcount | Self::HeadcountTokens)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Overwrite => "overwrite",
+            Self::Scaled => "scaled",
+            Self::Floor => "floor",
+            Self::Headcount => "headcount",
+            Self::HeadcountTokens => "headcount-tokens",
+        }
+    }
+}
+
+impl Seat {
+    /// Where this frontend's scan begins: the frontends spread over the engines.
+    fn scan_start(&self) -> usize {
+        self.engines * self.index / self.frontends as usize
+    }
+}
+
+/// The engine with the lowest load; of several, the first from `start` on.
+fn least_loaded(engines: usize, start: usize, load: impl Fn(usize) -> f64) -> usize {
+    let scan = (start..engines).chain(0..start);
+    scan.min_by(|&a, &b| load(a).total_cmp(&load(b)))
+        .unwrap_or(start)
+}

@@ -1,0 +1,390 @@
+//! The counter that stays exact when its writers are killed.
+//!
+//! A shared count and the private ledgers that say whose it is are different words, and a process
+//! can die between writing one and the other. So every change of a row is an *operation* of a
+//! *lane*, recoverable at each of its steps: after the lane's death, anyone who holds the lane can
+//! tell whether the change took effect, and complete the ledger. It is the recoverable
+//! compare-and-swap of the persistent-memory literature (Attiya, Ben-Baruch and Hendler, PODC
+//! 2018; Ben-David, Blelloch, Friedman and Wei, SPAA 2019), with a process's death in the place of
+//! a power failure: memory outlives the process, nothing has to be flushed.
+//!
+//! A row is two words, [`Word`] and [`TokenWord`]. An operation of lane `me` on a row:
+//!
+//! 1. reads the word and takes the next operation number, whose low bits are the *tag*;
+//! 2. *settles* the word: if the operation that wrote it may still be under way, makes the evidence
+//!    that it took effect outlive the word (raises `confirmed` of its lane) and brings the row's
+//!    tokens up to date;
+//! 3. writes down what it is about to do (`change`, `ledger_before`, `tokens_before`, then
+//!    `intent`) and compare-and-swaps the word to `new value | me | tag`. This is the one step at
+//!    which the change takes effect, requests and tokens alike. On failure it has not: the intent
+//!    is cleared, and the caller looks again;
+//! 4. brings the tokens up to date (unless somebody who settled did), writes its ledger, clears the
+//!    intent.
+//!
+//! # What holds at every instant
+//!
+//! - **Fields move only while idle.** A lane's operation number and the three fields change only
+//!   while its intent is idle, so an active intent always has its own fields beside it.
+//! - **Evidence outlives the word.** An operation whose intent is active took effect if and only if
+//!   its row's word names it, or `confirmed` has reached its number: who overwrites the word has
+//!   raised `confirmed` before, and nobody raises it for an operation that did not happen.
+//! - **Tokens lag by at most one operation.** A word is overwritten only after the tokens of the
+//!   operation that it names were brought up to date.
+//!
+//! # The late helper
+//!
+//! A helper h that found word w by (q, tag) reads q's operation number n, then its intent, and may
+//! sleep anywhere. Three things can have happened to q:
+//!
+//! - *q is still in n.* Its fields are those of n, and w is by n: raising `confirmed` to n tells
+//!   the truth.
+//! - *q went on to a later operation while h was reading its fields.* Then the fields may be mixed.
+//!   h reads q's number again, sees that it moved, and starts over.
+//! - *q went on after that.* `confirmed` is raised to n, which is below q's present number and so
+//!   says nothing about it; the tokens' version has moved, so h's compare-and-swap fails.
+//!
+//! Could n be a *later* operation than the one that wrote w, with the same tag because tags have
+//! wrapped? h reads the row's word again after n. An operation never takes the tag that the word
+//! shows under its own lane; having seen n, h cannot see a word older than the one that n's start
+//! saw; so if the word still is w, then it was n that wrote it.
+//!
+//! # What wraps
+//!
+//! A tag is 30 bits. Harm needs all of this at once: a process sleeps between settling a word and
+//! its compare-and-swap; meanwhile the word's last writer completes an exact multiple of 2^30
+//! operations (half a minute at full speed, spent between two instructions of the sleeper), the
+//! last of which leaves the same value and state in the word; and that writer dies in the few
+//! instructions before its ledger is written. A token version is 32 bits, and harm needs a helper
+//! that sleeps for an exact multiple of 2^32 token operations on that very row which leave the same
+//! token count. Operation numbers are 64 bits and do not wrap in the life of a machine.
+
+use super::word::{Amount, Intent, LaneId, NOBODY, RowState, Tag, TokenWord, Word};
+use crate::primitive::{Atomic, AtomicU64, Ordering};
+
+/// A lane as it lies in the table: the operation that it is in, for others to see.
+///
+/// All words but `confirmed` are written by the lane's holder only.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Lane {
+    /// The number of the current operation, or of the last one. Only grows.
+    operation: AtomicU64,
+    intent: Atomic<Intent>,
+    change: Atomic<Amount>,
+    ledger_before: Atomic<Amount>,
+    tokens_before: Atomic<TokenWord>,
+    _rest_of_the_line: [u64; 3],
+    /// The highest operation that somebody else has seen take effect. Written by others, and only
+    /// raised. On a line of its own, for its writers are others.
+    confirmed: AtomicU64,
+}
+
+#[cfg(loom)]
+impl Lane {
+    pub(crate) fn new() -> Self {
+        Self {
+            operation: AtomicU64::new(0),
+            intent: Atomic::new(Intent::IDLE),
+            change: Atomic::new(Amount::ZERO),
+            ledger_before: Atomic::new(Amount::ZERO),
+            tokens_before: Atomic::new(TokenWord::UNUSED),
+            _rest_of_the_line: [0; 3],
+            confirmed: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The rows of a table, with the lanes that change them and the ledgers that say whose the counts
+/// are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Counter<'a> {
+    /// One for each row.
+    pub(crate) words: &'a [Atomic<Word>],
+    /// One for each row.
+    pub(crate) tokens: &'a [Atomic<TokenWord>],
+    /// Lane n is at n - 1.
+    pub(crate) lanes: &'a [Lane],
+    /// Lane by lane, `ledger_stride` apart, one for each row.
+    pub(crate) ledgers: &'a [Atomic<Amount>],
+    pub(crate) ledger_stride: usize,
+    /// How many words nobody has written: the source of nobody's tags.
+    pub(crate) marks: &'a AtomicU64,
+}
+
+/// Where the operation that wrote a word stands.
+enum Standing<'a> {
+    /// It is complete, or never owed anything.
+    Complete,
+    /// It took effect, and its lane may not have completed it.
+    UnderWay {
+        lane: &'a Lane,
+        operation: u64,
+        change: Amount,
+        tokens_before: TokenWord,
+    },
+    /// The word or its writer went on while we looked.
+    Moved,
+}
+
+impl<'a> Counter<'a> {
+    /// The word of `row`, to be passed on to [`attempt`](Self::attempt).
+    #[inline]
+    pub(crate) fn load(&self, row: usize) -> Word {
+        // Acquire: pairs with the Release of the compare-and-swap in `attempt` and `mark`. Whoever
+        // sees a word must see its writer's operation number, intent and fields.
+        self.words[row].load(Ordering::Acquire)
+    }
+
+    /// The word of `row` and its tokens, both at one moment.
+    pub(crate) fn observe(&self, row: usize) -> (Word, u32) {
+        loop {
+            let seen = self.load(row);
+            if let Some(tokens) = self.tokens_at(row, seen) {
+                return (seen, tokens.tokens());
+            }
+            // Another operation on this row took effect in between: not a spin without bound.
+        }
+    }
+
+    /// One operation of lane `me`: changes `row` by `change` if its word still is `seen`.
+    ///
+    /// `me` must be held by the caller, alone. `seen` must come from [`load`](Self::load) or
+    /// [`observe`](Self::observe); caps that were checked against it hold, since the change takes
+    /// effect on that very word or not at all.
+    #[inline]
+    pub(crate) fn attempt(&self, me: LaneId, row: usize, seen: Word, change: Amount) -> bool {
+        if !self.settle(row, seen, me) {
+            return false;
+        }
+        let lane = &self.lanes[usize::from(me.0) - 1];
+        let ledger = self.ledger(me, row);
+        // Relaxed: the lane is ours, so these two are our own last stores, or those of a former
+        // holder from whom the lane's lock has handed them over.
+        let mut operation = lane.operation.load(Ordering::Relaxed).wrapping_add(1);
+        let ledger_before = ledger.load(Ordering::Relaxed);
+        if seen.is_by(me, Tag::of(operation)) {
+            operation = operation.wrapping_add(1);
+        }
+        let tag = Tag::of(operation);
+        let with_tokens = change.tokens() != 0;
+        let tokens_before = if with_tokens {
+            // Acquire: pairs with the Release in `advance_tokens`. Settled at `seen`, so if the
+            // word still is `seen` below, then this still is the token word.
+            self.tokens[row].load(Ordering::Acquire)
+        } else {
+            TokenWord::UNUSED
+        };
+
+        // Release: pairs with the first Acquire in `standing`. Who sees this number must not see a
+        // word of the row that is older than the one this operation started from.
+        lane.operation.store(operation, Ordering::Release);
+        // Release, three times: pairs with the Acquires of the fields in `standing`. Who sees a
+        // field of this operation must see its number when it reads that again.
+        lane.change.store(change, Ordering::Release);
+        lane.ledger_before.store(ledger_before, Ordering::Release);
+        lane.tokens_before.store(tokens_before, Ordering::Release);
+        // Release: pairs with the Acquire of the intent in `standing` and `recover`. Who sees the
+        // intent must see its fields.
+        lane.intent
+            .store(Intent::active(row, tag), Ordering::Release);
+
+        // Release on success: pairs with the Acquire in `load`; who sees the word must see the
+        // intent, or they would overwrite the word without settling it. Relaxed on failure: the
+        // word that we find is not used.
+        let taken = self.words[row]
+            .compare_exchange(
+                seen,
+                seen.changed(change, me, tag),
+                Ordering::Release,
+                Ordering::Relaxed,
+            )
+            .is_ok();
+        if taken {
+            if with_tokens {
+                self.advance_tokens(row, tokens_before, change);
+            }
+            // Relaxed: the holder's own word. Who takes the lane over after a death reads it after
+            // the intent below, or completes it.
+            ledger.store(ledger_before.plus(change), Ordering::Relaxed);
+        }
+        // Release: pairs with the Acquire of the intent in `standing`, whose reader takes "idle"
+        // to mean that the tokens are up to date, and in `recover`, whose reader takes it to mean
+        // that the ledger is.
+        lane.intent.store(Intent::IDLE, Ordering::Release);
+        taken
+    }
+
+    /// Changes `row` by `change`, as lane `me`, whatever its word is.
+    #[inline]
+    pub(crate) fn add(&self, me: LaneId, row: usize, change: Amount) {
+        // A failed attempt means that another operation on the row took effect.
+        while !self.attempt(me, row, self.load(row), change) {}
+    }
+
+    /// Changes the state of `row`, if `to` names a new one for the word it is shown.
+    ///
+    /// Returns the word as it was. The new word differs from the old one in its tag, so whoever
+    /// chose this row by an older look fails to count on it: once this returns, nobody acts on the
+    /// row's former state, caps or weight.
+    pub(crate) fn mark(
+        &self,
+        row: usize,
+        mut to: impl FnMut(Word) -> Option<RowState>,
+    ) -> Result<Word, Word> {
+        // Relaxed: only has to be a number that no other mark has.
+        let tag = Tag::of(self.marks.fetch_add(1, Ordering::Relaxed).wrapping_add(1));
+        loop {
+            let seen = self.load(row);
+            let state = to(seen).ok_or(seen)?;
+            if self.settle(row, seen, NOBODY)
+                && self.words[row]
+                    // Release on success: pairs with the Acquire in `load`; who sees the state
+                    // must see what was written to the row's configuration before it.
+                    .compare_exchange(
+                        seen,
+                        seen.marked(state, tag),
+                        Ordering::Release,
+                        Ordering::Relaxed,
+                    )
+                    .is_ok()
+            {
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// What lane `id` holds on `row`. Exact for a lane that is held by the caller and recovered.
+    pub(crate) fn held(&self, id: LaneId, row: usize) -> Amount {
+        // Relaxed: for a lane of one's own there is nothing to order; for another's it is a glance.
+        self.ledger(id, row).load(Ordering::Relaxed)
+    }
+
+    /// Completes the operation that a dead lane was in. The caller must hold the lane.
+    pub(crate) fn recover(&self, id: LaneId) {
+        let lane = &self.lanes[usize::from(id.0) - 1];
+        // Acquire: pairs with the Releases of the intent in `attempt`.
+        let intent = lane.intent.load(Ordering::Acquire);
+        let Some((row, tag)) = intent.operation() else {
+            return; // the ledger is right
+        };
+        if row < self.words.len() {
+            let word = self.load(row);
+            // Relaxed, after the Acquire in `load`: if the word no longer names the operation,
+            // then it is later than that of the overwriter, who raised `confirmed` before it.
+            let confirmed = lane.confirmed.load(Ordering::Relaxed);
+            let took_effect =
+                word.is_by(id, tag) || confirmed >= lane.operation.load(Ordering::Relaxed);
+            if took_effect {
+                // Relaxed: they were stored before the intent that we acquired, by the dead holder.
+                let change = lane.change.load(Ordering::Relaxed);
+                let ledger_before = lane.ledger_before.load(Ordering::Relaxed);
+                let tokens_before = lane.tokens_before.load(Ordering::Relaxed);
+                if change.tokens() != 0 {
+                    self.advance_tokens(row, tokens_before, change);
+                }
+                self.ledger(id, row)
+                    .store(ledger_before.plus(change), Ordering::Relaxed);
+            }
+        }
+        // Release: as at the end of `attempt`, and for the same readers.
+        lane.intent.store(Intent::IDLE, Ordering::Release);
+    }
+
+    /// Makes the operation that wrote `seen` outlive it. False if the word moved meanwhile.
+    #[inline]
+    fn settle(&self, row: usize, seen: Word, me: LaneId) -> bool {
+        if seen.lane() == me {
+            return true; // our own last operation on this row, or nobody's
+        }
+        match self.standing(row, seen) {
+            Standing::Complete => true,
+            Standing::Moved => false,
+            Standing::UnderWay {
+                lane,
+                operation,
+                change,
+                tokens_before,
+            } => {
+                if change.tokens() != 0 {
+                    self.advance_tokens(row, tokens_before, change);
+                }
+                // Relaxed: made visible by the Release of the compare-and-swap that overwrites
+                // the word; nobody needs it before. A maximum, not a store: a slower helper of
+                // an earlier operation must not lower it.
+                lane.confirmed.fetch_max(operation, Ordering::Relaxed);
+                true
+            }
+        }
+    }
+
+    /// Finds out whether the operation that wrote `seen` may still be under way.
+    #[inline]
+    fn standing(&self, row: usize, seen: Word) -> Standing<'a> {
+        // A lane that is not there (a damaged file) owes nothing, like nobody.
+        let Some(lane) = usize::from(seen.lane().0)
+            .checked_sub(1)
+            .and_then(|index| self.lanes.get(index))
+        else {
+            return Standing::Complete;
+        };
+        // Acquire: pairs with the Release of the number in `attempt`; see the late helper above.
+        let operation = lane.operation.load(Ordering::Acquire);
+        // Acquire: pairs with the Releases of the intent in `attempt` and `recover`.
+        let intent = lane.intent.load(Ordering::Acquire);
+        if intent != Intent::active(row, seen.tag()) {
+            return Standing::Complete;
+        }
+        // Acquire, twice: pairs with the Releases of the fields in `attempt`; if one of them is of
+        // a later operation, then the number below is, too.
+        let change = lane.change.load(Ordering::Acquire);
+        let tokens_before = lane.tokens_before.load(Ordering::Acquire);
+        // Relaxed, twice: ordered after the Acquires above, and coherence does the rest.
+        let still = lane.operation.load(Ordering::Relaxed) == operation
+            && self.words[row].load(Ordering::Relaxed) == seen;
+        if !still {
+            return Standing::Moved;
+        }
+        Standing::UnderWay {
+            lane,
+            operation,
+            change,
+            tokens_before,
+        }
+    }
+
+    /// The tokens of `row` when its word was `seen`, or `None` if the word moved meanwhile.
+    fn tokens_at(&self, row: usize, seen: Word) -> Option<TokenWord> {
+        match self.standing(row, seen) {
+            Standing::Moved => None,
+            Standing::UnderWay {
+                change,
+                tokens_before,
+                ..
+            } if change.tokens() != 0 => Some(tokens_before.changed(change)),
+            _ => {
+                // Acquire: pairs with the Release in `advance_tokens`; if the tokens are of a later
+                // operation, then the word below is, too.
+                let tokens = self.tokens[row].load(Ordering::Acquire);
+                // Relaxed: ordered after the Acquire above.
+                (self.words[row].load(Ordering::Relaxed) == seen).then_some(tokens)
+            }
+        }
+    }
+
+    /// Applies `change` to the tokens of `row`, unless somebody has.
+    fn advance_tokens(&self, row: usize, before: TokenWord, change: Amount) {
+        // Release: pairs with the Acquires of the token word in `attempt` and `tokens_at`; who sees
+        // these tokens must see the word that they belong to. A failure means that it was done.
+        let _ = self.tokens[row].compare_exchange(
+            before,
+            before.changed(change),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+    }
+
+    #[inline]
+    fn ledger(&self, id: LaneId, row: usize) -> &'a Atomic<Amount> {
+        &self.ledgers[(usize::from(id.0) - 1) * self.ledger_stride + row]
+    }
+}

@@ -1,0 +1,165 @@
+//! Publications that no reader ever waits for.
+//!
+//! A sequence and a few copies (the kernel calls the two-copy form a *seqcount latch*). Publication
+//! n lies in copy `n % COPIES`, and `sequence` is the number of the last complete one. The publisher
+//! writes the oldest copy, then advances the sequence. One that dies or stops half-way has only
+//! touched a copy that nobody is sent to; the next writes that copy again from its start.
+//!
+//! A reader takes the sequence n, reads copy `n % COPIES`, then takes the sequence again. That copy
+//! is touched next by publication `n + COPIES`, which starts after `n + COPIES - 1` is complete, so
+//! what was read is whole if the sequence has advanced by less than that. With two copies one
+//! publication during a read makes the reader read again; with [`COPIES`] it takes three.
+//!
+//! The data is read with relaxed atomics between an acquire load and an acquire fence (Boehm, "Can
+//! seqlocks get along with programming language memory models?", MSPC 2012).
+
+use crate::primitive::{AtomicU64, Ordering, fence};
+
+/// How many publications lie in the table at once.
+pub(crate) const COPIES: usize = 4;
+
+/// How often a read starts over before it says that it could not: a reader may be slower than three
+/// publications now and then (it was preempted), but not every time.
+const TRIES: usize = 32;
+
+/// The publications of a table: words, of which the users of this module know the meaning.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Latch<'a> {
+    /// The number of the last complete publication; 0 means that there was none.
+    pub(crate) sequence: &'a AtomicU64,
+    /// [`COPIES`] publications of the same length, one after the other.
+    pub(crate) words: &'a [AtomicU64],
+}
+
+/// One publication while it is being read. What its words say counts only once
+/// [`Latch::read`] has returned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Copy<'a> {
+    words: &'a [AtomicU64],
+}
+
+impl Copy<'_> {
+    /// A word of the publication; 0 beyond its end.
+    #[inline]
+    pub(crate) fn word(&self, index: usize) -> u64 {
+        // Relaxed: `Latch::read` decides afterwards whether the words belong together.
+        self.words
+            .get(index)
+            .map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+}
+
+/// Why a read has no publication to show.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unread {
+    /// Nothing was published yet.
+    Empty,
+    /// Three publications were completed during every one of many tries.
+    Overtaken,
+}
+
+impl<'a> Latch<'a> {
+    /// Reads the last complete publication by calling `look` on it, again if it was overwritten
+    /// meanwhile.
+    #[inline]
+    pub(crate) fn read<T>(&self, mut look: impl FnMut(Copy<'a>) -> T) -> Result<T, Unread> {
+        for _ in 0..TRIES {
+            // Acquire: pairs with the Release in `publish`; who sees the number must see the words.
+            let before = self.sequence.load(Ordering::Acquire);
+            if before == 0 {
+                return Err(Unread::Empty);
+            }
+            let seen = look(self.copy(before));
+            // Acquire fence: pairs with the Release fence in `publish`. If a word that we read is
+            // of a later publication, then the number below is at least that of its predecessor.
+            fence(Ordering::Acquire);
+            // Relaxed: ordered by the fence.
+            let after = self.sequence.load(Ordering::Relaxed);
+            if after.wrapping_sub(before) < COPIES as u64 - 1 {
+                return Ok(seen);
+            }
+        }
+        Err(Unread::Overtaken)
+    }
+
+    /// Publishes the words. The caller must be the only publisher.
+    pub(crate) fn publish(&self, words: impl IntoIterator<Item = u64>) {
+        // Acquire: pairs with the Release below of a publisher before us, so that our fence also
+        // orders its number before our words.
+        let next = self.sequence.load(Ordering::Acquire).wrapping_add(1);
+        // Release fence: pairs with the Acquire fence in `read`; who sees a word from below must
+        // see that the sequence had reached our predecessor.
+        fence(Ordering::Release);
+        for (to, word) in self.copy(next).words.iter().zip(words) {
+            // Relaxed: ordered by the fence above and the Release below.
+            to.store(word, Ordering::Relaxed);
+        }
+        // Release: pairs with the Acquire in `read`; who sees the number must see the words.
+        self.sequence.store(next, Ordering::Release);
+    }
+
+    #[inline]
+    fn copy(&self, number: u64) -> Copy<'a> {
+        let length = self.words.len() / COPIES;
+        let start = (number % COPIES as u64) as usize * length;
+        Copy {
+            words: &self.words[start..start + length],
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn words(length: usize) -> Vec<AtomicU64> {
+        (0..length * COPIES).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    #[test]
+    fn nothing_published_is_said_so() {
+        let (sequence, words) = (AtomicU64::new(0), words(2));
+        let latch = Latch {
+            sequence: &sequence,
+            words: &words,
+        };
+        assert_eq!(latch.read(|copy| copy.word(0)), Err(Unread::Empty));
+    }
+
+    #[test]
+    fn the_last_complete_publication_is_read() {
+        let (sequence, words) = (AtomicU64::new(0), words(2));
+        let latch = Latch {
+            sequence: &sequence,
+            words: &words,
+        };
+        for n in 1..20 {
+            latch.publish([n, n * n]);
+            let read = latch.read(|copy| (copy.word(0), copy.word(1), copy.word(2)));
+            assert_eq!(read, Ok((n, n * n, 0)));
+        }
+    }
+
+    #[test]
+    fn a_reader_that_is_overtaken_reads_again_and_gives_up_in_the_end() {
+        let (sequence, words) = (AtomicU64::new(0), words(1));
+        let latch = Latch {
+            sequence: &sequence,
+            words: &words,
+        };
+        latch.publish([1]);
+        let mut publications = vec![0, 2, 3];
+        let read = latch.read(|copy| {
+            let word = copy.word(0);
+            (0..publications.pop().unwrap_or(0)).for_each(|n| latch.publish([100 + n]));
+            word
+        });
+        assert_eq!(
+            read,
+            Ok(102),
+            "overtaken by three, then by two, which does no harm"
+        );
+        let read = latch.read(|_| (0..3).for_each(|n| latch.publish([n])));
+        assert_eq!(read, Err(Unread::Overtaken));
+    }
+}

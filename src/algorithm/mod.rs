@@ -1,0 +1,9 @@
+//! The algorithms: pure, over atomics that they are handed.
+//!
+//! Nothing here maps a file, asks the kernel for anything or knows where its atomics live, so the
+//! same code runs over a mapped table and under loom.
+
+pub(crate) mod counter;
+pub(crate) mod latch;
+pub(crate) mod registry;
+pub(crate) mod word;

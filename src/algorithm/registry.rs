@@ -1,0 +1,194 @@
+//! Who has joined: slots, their lanes, and what becomes of them when their frontend dies.
+//!
+//! A slot belongs to whoever holds its *lock*, and the kernel drops that lock with the process
+//! (DESIGN: "who is alive"). The slot's own word only says whether the slot was left in order:
+//!
+//! | lock | word | meaning |
+//! |---|---|---|
+//! | free | vacant | nobody; may be taken |
+//! | held | vacant | somebody joins or leaves |
+//! | held | taken  | a living frontend, or a reaper at work |
+//! | free | taken  | its frontend died: to be reaped |
+//!
+//! Only the holder of the lock changes the word, so a reaper that dies leaves the fourth line again,
+//! and a joiner that dies leaves the first or the fourth. Nothing else has to be cleaned up: a
+//! ledger whose lanes add up to zero is as good as an empty one, and the lanes' operation numbers go
+//! on where they were.
+
+use super::counter::Counter;
+use super::word::{Amount, LaneId};
+use crate::primitive::{Atomic, AtomicU64, Ordering};
+use bytemuck::{Pod, Zeroable};
+
+/// What a slot says about itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(transparent)]
+pub(crate) struct SlotWord(u64);
+
+const TAKEN: u64 = 1;
+
+impl SlotWord {
+    pub(crate) fn is_taken(self) -> bool {
+        self.0 & TAKEN != 0
+    }
+
+    /// How many frontends have joined in this slot.
+    pub(crate) fn joins(self) -> u64 {
+        self.0 >> 1
+    }
+
+    fn taken(self) -> Self {
+        Self(((self.joins().wrapping_add(1)) << 1) | TAKEN)
+    }
+
+    fn vacant(self) -> Self {
+        Self(self.0 & !TAKEN)
+    }
+}
+
+/// A frontend's place in the table.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Slot {
+    word: Atomic<SlotWord>,
+    /// The process, as it sees itself: for people only, since pid namespaces differ.
+    pub(crate) pid: AtomicU64,
+    /// When it joined, in nanoseconds of the Unix epoch: for people only.
+    pub(crate) since: AtomicU64,
+}
+
+#[cfg(loom)]
+impl Slot {
+    pub(crate) fn new() -> Self {
+        Self {
+            word: Atomic::new(SlotWord(0)),
+            pid: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Slot {
+    pub(crate) fn word(&self) -> SlotWord {
+        // Acquire: pairs with the Release in `Registry::vacate`. Who finds a slot vacant may take
+        // it, and must then see its lanes as the reaper left them.
+        self.word.load(Ordering::Acquire)
+    }
+
+    fn set(&self, word: SlotWord) {
+        // Release: pairs with the Acquire in `word`.
+        self.word.store(word, Ordering::Release);
+    }
+}
+
+/// The locks that tell who lives. The kernel's in the table; a model's under loom.
+pub(crate) trait Locks {
+    /// Why the lock could not be asked for.
+    type Error;
+
+    /// Takes the lock of a slot if nobody holds it. Says false if somebody does.
+    fn try_lock(&self, slot: usize) -> Result<bool, Self::Error>;
+
+    /// Gives the lock of a slot back.
+    fn unlock(&self, slot: usize) -> Result<(), Self::Error>;
+}
+
+/// What a reap has returned.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Returned {
+    pub(crate) frontends: usize,
+    pub(crate) requests: u64,
+    pub(crate) tokens: u64,
+}
+
+/// The slots of a table and the lanes that belong to them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Registry<'a> {
+    pub(crate) slots: &'a [Slot],
+    /// The lanes of slot s are `s * lanes_per_slot + 1 ..= (s + 1) * lanes_per_slot`.
+    pub(crate) lanes_per_slot: usize,
+    pub(crate) counter: Counter<'a>,
+}
+
+impl Registry<'_> {
+    /// The lane `index` of `slot`.
+    pub(crate) fn lane(&self, slot: usize, index: usize) -> LaneId {
+        LaneId((slot * self.lanes_per_slot + index + 1) as u16)
+    }
+
+    /// Takes a slot, whose lock stays held. `None`: every slot belongs to somebody.
+    pub(crate) fn join<L: Locks>(&self, locks: &L) -> Result<Option<usize>, L::Error> {
+        for (index, slot) in self.slots.iter().enumerate() {
+            if slot.word().is_taken() || !locks.try_lock(index)? {
+                continue;
+            }
+            // With the lock in hand the word cannot change any more; look again.
+            let word = slot.word();
+            if !word.is_taken() {
+                slot.set(word.taken());
+                return Ok(Some(index));
+            }
+            locks.unlock(index)?;
+        }
+        Ok(None)
+    }
+
+    /// Gives a slot back that the caller holds and on which nothing is counted any more.
+    pub(crate) fn leave<L: Locks>(&self, index: usize, locks: &L) -> Result<(), L::Error> {
+        self.vacate(index);
+        locks.unlock(index)
+    }
+
+    /// Returns what dead frontends held, and vacates their slots.
+    pub(crate) fn reap<L: Locks>(&self, locks: &L) -> Result<Returned, L::Error> {
+        let mut returned = Returned::default();
+        for (index, slot) in self.slots.iter().enumerate() {
+            if !slot.word().is_taken() || !locks.try_lock(index)? {
+                continue;
+            }
+            // With the lock in hand the word cannot change any more; look again.
+            if slot.word().is_taken() {
+                self.empty(index, &mut returned);
+                self.vacate(index);
+                returned.frontends += 1;
+            }
+            locks.unlock(index)?;
+        }
+        Ok(returned)
+    }
+
+    /// What the lanes of a slot hold on a row, together.
+    pub(crate) fn held(&self, slot: usize, row: usize) -> Amount {
+        (0..self.lanes_per_slot)
+            .map(|lane| self.counter.held(self.lane(slot, lane), row))
+            .fold(Amount::ZERO, Amount::plus)
+    }
+
+    /// Takes everything that a dead slot holds off the rows, *as that slot's first lane*: dying
+    /// here is one more death of the same slot, and recovered in the same way.
+    ///
+    /// The last row is the table's own and comes last, for its count must never be below the sum of
+    /// the others.
+    fn empty(&self, slot: usize, returned: &mut Returned) {
+        for lane in 0..self.lanes_per_slot {
+            self.counter.recover(self.lane(slot, lane));
+        }
+        let engines = self.counter.words.len() - 1;
+        for row in 0..=engines {
+            let held = self.held(slot, row);
+            if held == Amount::ZERO {
+                continue;
+            }
+            self.counter.add(self.lane(slot, 0), row, held.negated());
+            if row < engines {
+                returned.requests += held.requests().max(0) as u64;
+                returned.tokens += held.tokens().max(0) as u64;
+            }
+        }
+    }
+
+    fn vacate(&self, index: usize) {
+        let slot = &self.slots[index];
+        slot.set(slot.word().vacant());
+    }
+}

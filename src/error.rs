@@ -1,0 +1,289 @@
+//! What can go wrong, in one enum.
+
+use std::io;
+use std::path::PathBuf;
+
+/// What this crate's fallible calls return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Every way in which a call can fail. Nothing is changed by a call that fails, unless its variant
+/// says so, and the table works on as before.
+///
+/// The message of each says what was found, what was expected, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // -- Routing ---------------------------------------------------------------------------------
+    /// Every engine that could take the request is at its cap, or the table is at its own.
+    /// Nothing was counted. Answer 503 with a `Retry-After`, or queue the request.
+    #[error(
+        "all engines that could take this request are at their caps; retry when one finishes, or raise the caps"
+    )]
+    Saturated,
+
+    /// No engine can take the request: each is down, draining, removed, or excluded by the request.
+    #[error(
+        "none of the table's {engines} engines takes requests: {down} down, {draining} draining, {excluded} excluded by the request; bring one up, or exclude fewer"
+    )]
+    Unavailable {
+        /// Engines that the table has.
+        engines: usize,
+        /// Of these, how many are down.
+        down: usize,
+        /// Of these, how many are draining.
+        draining: usize,
+        /// Of these, how many are active but excluded by the request.
+        excluded: usize,
+    },
+
+    /// The table has no engine of that number.
+    #[error(
+        "there is no engine {engine} in this table; `Table::snapshot` lists those that there are"
+    )]
+    NoSuchEngine {
+        /// The number that was given.
+        engine: usize,
+    },
+
+    /// The handle was made by another process, of which this one is a forked child. Nothing was
+    /// counted; what the parent holds stays the parent's.
+    #[error(
+        "this handle belongs to the process that this one was forked from; call `Table::join` or `Table::publisher` in the child"
+    )]
+    Forked,
+
+    // -- Joining and publishing ------------------------------------------------------------------
+    /// Every slot for a frontend belongs to a living process.
+    #[error(
+        "all {max_frontends} frontend slots belong to living processes; create the table with a larger `max_frontends`"
+    )]
+    FrontendsFull {
+        /// How many the table was created for.
+        max_frontends: usize,
+    },
+
+    /// Another process publishes. It may be taken over as soon as its holder is gone.
+    #[error("process {pid} publishes to this table already; try again when it is gone")]
+    PublisherHeld {
+        /// The holder as it sees itself; pid namespaces may differ.
+        pid: u32,
+    },
+
+    /// More statistics than the table has engines.
+    #[error(
+        "statistics for {found} engines, but the table has {engines}; publish one for each engine, in the order of their numbers"
+    )]
+    TooManyStats {
+        /// How many were given.
+        found: usize,
+        /// How many there may be.
+        engines: usize,
+    },
+
+    /// A statistic that cannot be.
+    #[error(
+        "the KV usage of engine {engine} is {found}, but it is a share of the cache, from 0 to 1; nothing was published"
+    )]
+    KvUsage {
+        /// The engine whose statistic it is.
+        engine: usize,
+        /// The value that was given.
+        found: f32,
+    },
+
+    // -- Engines ---------------------------------------------------------------------------------
+    /// No slot for another engine is free. One whose engine was removed is free again when nothing
+    /// is in flight on it.
+    #[error(
+        "all {max_engines} engine slots are taken; remove an engine and let it finish, or create the table with a larger `max_engines`"
+    )]
+    EnginesFull {
+        /// How many the table was created for.
+        max_engines: usize,
+    },
+
+    /// A name that an engine cannot have.
+    #[error("the engine name {name:?} {reason}; use 1 to {max} bytes of printable text", max = crate::layout::MAX_NAME)]
+    EngineName {
+        /// The name that was given.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+
+    /// Another engine has that name.
+    #[error(
+        "engine {engine} is called {name:?} already; choose another name, or remove that engine first"
+    )]
+    NameTaken {
+        /// The name that was given.
+        name: String,
+        /// The engine that has it.
+        engine: usize,
+    },
+
+    /// A weight that an engine cannot have.
+    #[error(
+        "the weight {found} cannot be: a weight is a finite number above 0; use `Table::down` for an engine that is to get nothing"
+    )]
+    Weight {
+        /// The value that was given.
+        found: f32,
+    },
+
+    /// Another process has been changing the table's engines for seconds, and does not end.
+    #[error(
+        "process {pid} is in the middle of changing this table's engines and does not go on (stopped?); resume or kill it, then try again"
+    )]
+    Busy {
+        /// The process as it sees itself; pid namespaces may differ.
+        pid: u32,
+    },
+
+    // -- Creating and opening --------------------------------------------------------------------
+    /// Something is there already.
+    #[error("{path} exists; open it, or use `open_or_create`", path = .path.display())]
+    Exists {
+        /// The path that was given.
+        path: PathBuf,
+    },
+
+    /// Nothing is there.
+    #[error("{path} does not exist; create the table first, or check the path and its directory", path = .path.display())]
+    NotFound {
+        /// The path that was given.
+        path: PathBuf,
+    },
+
+    /// An option that a new table cannot have.
+    #[error("{option} is {found}, but it must be {expected}")]
+    Option {
+        /// The option's name.
+        option: &'static str,
+        /// The value that was given.
+        found: u64,
+        /// What it may be.
+        expected: String,
+    },
+
+    /// The table at that path was created with other options.
+    #[error("{path} was created with {option} = {found}, not {asked}; ask for the same, or remove the file when nobody uses it", path = .path.display())]
+    Differs {
+        /// The path that was given.
+        path: PathBuf,
+        /// The option that differs.
+        option: &'static str,
+        /// The value that the table has.
+        found: u64,
+        /// The value that was asked for.
+        asked: u64,
+    },
+
+    /// The file system has no room for the table. Nothing was created.
+    #[error("no room for the {needed} bytes of {path}; free some, or create the table with fewer engines and frontends", path = .path.display())]
+    NoSpace {
+        /// The path that was given.
+        path: PathBuf,
+        /// The bytes that the table takes.
+        needed: u64,
+    },
+
+    /// The path is a symbolic link, which is not followed.
+    #[error("{path} is a symbolic link, and tables are not opened through links; give the path of the table itself", path = .path.display())]
+    Symlink {
+        /// The path that was given.
+        path: PathBuf,
+    },
+
+    /// What is there is not a table.
+    #[error("{path} is not a headcount table: it is {found}; check the path", path = .path.display())]
+    NotATable {
+        /// The path that was given.
+        path: PathBuf,
+        /// What was found instead.
+        found: String,
+    },
+
+    /// A table of another version of the format.
+    #[error("{path} has format version {found}, and this library reads version {expected}; use one version of headcount everywhere, or remove the file when nobody uses it", path = .path.display())]
+    Version {
+        /// The path that was given.
+        path: PathBuf,
+        /// The version that the file names.
+        found: u32,
+        /// The version that this library reads.
+        expected: u32,
+    },
+
+    /// The header was changed after its creation.
+    #[error("the header of {path} is damaged: its checksum is {found:#018x} and should be {expected:#018x}; remove the file and create the table again", path = .path.display())]
+    Checksum {
+        /// The path that was given.
+        path: PathBuf,
+        /// The checksum that the file names.
+        found: u64,
+        /// The checksum of what the header says.
+        expected: u64,
+    },
+
+    /// A header that names an impossible table.
+    #[error("the header of {path} says {field} = {found}, but it must be {expected}; remove the file and create the table again", path = .path.display())]
+    Geometry {
+        /// The path that was given.
+        path: PathBuf,
+        /// The field of the header.
+        field: &'static str,
+        /// The value that the file names.
+        found: u64,
+        /// What it may be.
+        expected: String,
+    },
+
+    /// The file is shorter or longer than its header says.
+    #[error("{path} has {found} bytes and should have {expected}; remove the file and create the table again", path = .path.display())]
+    Size {
+        /// The path that was given.
+        path: PathBuf,
+        /// The bytes that the file has.
+        found: u64,
+        /// The bytes that it should have.
+        expected: u64,
+    },
+
+    /// The file belongs to another user.
+    #[error("{path} belongs to user {found}, and this process runs as user {expected}; run as that user, or allow it with `any_owner(true)`", path = .path.display())]
+    Owner {
+        /// The path that was given.
+        path: PathBuf,
+        /// The user who owns the file.
+        found: u32,
+        /// The user who opens it.
+        expected: u32,
+    },
+
+    /// The file is open to more users than its creator said.
+    #[error("{path} has mode {found:04o}, which is wider than the {expected:04o} that it was created with; use chmod, or create it with that mode", path = .path.display())]
+    Mode {
+        /// The path that was given.
+        path: PathBuf,
+        /// The permission bits that the file has.
+        found: u32,
+        /// The permission bits that its header names.
+        expected: u32,
+    },
+
+    /// The table was opened for reading only.
+    #[error("this table was opened for reading only; open it with `open` to change it")]
+    ReadOnly,
+
+    /// The kernel refused something.
+    #[error("{doing} {path}: {source}; check the path, its permissions and its file system", path = .path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        source: io::Error,
+    },
+}

@@ -1,0 +1,183 @@
+//! What a forked child must know: that it is one, and which descriptors it must not keep.
+//!
+//! A fork copies handles and shares open files. A child that used its copy of a handle would act as
+//! its parent, and a child that only lived on with the descriptor would keep its dead parent's lock.
+//! So a page that the kernel wipes on fork tells the two apart without a system call, and the C
+//! library's fork handlers close the locked descriptors in the child.
+
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::io;
+use std::os::fd::RawFd;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+
+/// The mark of this process, on a page that reads as zeros in a child of it.
+static MARK: OnceLock<&'static AtomicU64> = OnceLock::new();
+
+/// The last mark that this process or one that it was forked from has had.
+static LAST_MARK: AtomicU64 = AtomicU64::new(0);
+
+/// In which process a handle was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Birth {
+    mark: &'static AtomicU64,
+    own: u64,
+}
+
+impl Birth {
+    /// The mark of this process.
+    pub(crate) fn here() -> io::Result<Self> {
+        let mark = match MARK.get() {
+            Some(mark) => mark,
+            None => {
+                let page = wiped_on_fork()?;
+                *MARK.get_or_init(|| page) // a thread that loses this race leaves a page unused
+            }
+        };
+        // Relaxed, all: one word, written by this process only, that orders nothing else. Two
+        // threads may both find it wiped; the first to set it wins.
+        let fresh = LAST_MARK.load(Ordering::Relaxed) + 1;
+        let own = match mark.compare_exchange(0, fresh, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => fresh,
+            Err(set) => set,
+        };
+        LAST_MARK.fetch_max(own, Ordering::Relaxed);
+        Ok(Self { mark, own })
+    }
+
+    /// Whether this process is the one that the handle was made in. One load.
+    #[inline]
+    pub(crate) fn is_here(&self) -> bool {
+        // Relaxed: written by this process only, before the handle was made, or by the kernel.
+        self.mark.load(Ordering::Relaxed) == self.own
+    }
+}
+
+fn wiped_on_fork() -> io::Result<&'static AtomicU64> {
+    const PAGE: usize = 4096; // the kernel rounds up to its own
+    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing.
+    let page = unsafe {
+        rustix::mm::mmap_anonymous(
+            ptr::null_mut(),
+            PAGE,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::PRIVATE,
+        )
+    }?;
+    // SAFETY: the page is ours alone and holds nothing yet that a wipe could take away.
+    unsafe { rustix::mm::madvise(page, PAGE, Advice::LinuxWipeOnFork) }?;
+    // SAFETY: the page is mapped for ever, aligned and zeroed, and only used through this atomic.
+    Ok(unsafe { &*page.cast::<AtomicU64>() })
+}
+
+/// A descriptor that a forked child must close. The entries form a list that only grows; an entry
+/// that is not in use holds -1.
+#[derive(Debug)]
+struct Entry {
+    fd: AtomicI32,
+    next: AtomicPtr<Entry>,
+}
+
+const UNUSED: i32 = -1;
+
+static ENTRIES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
+
+/// How many forks were begun, so that whoever opens a descriptor can tell that a child may have it.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// Keeps a descriptor on the list for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct ClosedInChild {
+    entry: &'static Entry,
+}
+
+impl ClosedInChild {
+    /// Opens a descriptor such that no child of a fork will have it, whenever that fork happens.
+    pub(crate) fn open<T>(
+        open: impl Fn() -> io::Result<T>,
+        fd: impl Fn(&T) -> RawFd,
+    ) -> io::Result<(T, Self)> {
+        install()?;
+        loop {
+            // SeqCst, here and in `before_fork`: a fork that copies the list before our entry is in
+            // it has raised the number before that, so we find it raised below.
+            let forks = FORKS.load(Ordering::SeqCst);
+            let opened = open()?;
+            let listed = Self::list(fd(&opened));
+            if FORKS.load(Ordering::SeqCst) == forks {
+                return Ok((opened, listed));
+            }
+            // A child may have this one for good. Nothing is locked on it yet: leave it to the
+            // child and open another.
+        }
+    }
+
+    fn list(fd: RawFd) -> Self {
+        for entry in entries() {
+            // SeqCst: with FORKS, as above.
+            if entry
+                .fd
+                .compare_exchange(UNUSED, fd, Ordering::SeqCst, Ordering::Relaxed)
+                .is_ok()
+            {
+                return Self { entry };
+            }
+        }
+        let entry: &'static Entry = Box::leak(Box::new(Entry {
+            fd: AtomicI32::new(fd),
+            next: AtomicPtr::new(ptr::null_mut()),
+        }));
+        // Release on success: pairs with the Acquire in `entries`.
+        let _ = ENTRIES.fetch_update(Ordering::SeqCst, Ordering::Relaxed, |head| {
+            entry.next.store(head, Ordering::Relaxed);
+            Some(ptr::from_ref(entry).cast_mut())
+        });
+        Self { entry }
+    }
+}
+
+impl Drop for ClosedInChild {
+    fn drop(&mut self) {
+        // Release: whoever takes the entry next does so after us.
+        self.entry.fd.store(UNUSED, Ordering::Release);
+    }
+}
+
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    let follow = |at: &AtomicPtr<Entry>| {
+        // SAFETY: null, or an entry that was leaked by `list` and is never changed but through its
+        // atomics. Acquire: pairs with the publication of the entry in `list`.
+        unsafe { at.load(Ordering::Acquire).as_ref() }
+    };
+    std::iter::successors(follow(&ENTRIES), move |entry| follow(&entry.next))
+}
+
+/// Installs the fork handlers, once.
+fn install() -> io::Result<()> {
+    static INSTALLED: OnceLock<i32> = OnceLock::new();
+    let code = *INSTALLED.get_or_init(|| {
+        // SAFETY: both handlers only touch atomics and close descriptors, which is allowed there.
+        unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) }
+    });
+    match code {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+unsafe extern "C" fn before_fork() {
+    FORKS.fetch_add(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn in_child() {
+    for entry in entries() {
+        // Relaxed: the child has one thread and its own copy.
+        let fd = entry.fd.swap(UNUSED, Ordering::Relaxed);
+        if fd != UNUSED {
+            // SAFETY: the descriptor was copied from the parent, whose handle owns it; in this
+            // process the copies of that handle never use it (see `LockFile`).
+            unsafe { rustix::io::close(fd) };
+        }
+    }
+}

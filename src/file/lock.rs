@@ -1,0 +1,120 @@
+//! Who is alive: open-file-description locks on bytes of the table.
+//!
+//! The kernel drops such a lock when the last descriptor of the open file is closed: at the
+//! process's death, whatever it died of, in whatever pid namespace, at once. Each [`LockFile`] is an
+//! open file of its own, so locks of one process exclude each other as those of two do.
+
+use super::fork::{Birth, ClosedInChild};
+use crate::algorithm::registry::Locks;
+use crate::layout::FIRST_SLOT_LOCK;
+use rustix::fs::{Mode, OFlags};
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// An open file of its own on a table, for the locks that are held through it.
+#[derive(Debug)]
+pub(crate) struct LockFile {
+    /// Not dropped in a forked child: the fork handler has closed it there, and its number may be
+    /// somebody else's by then.
+    fd: ManuallyDrop<OwnedFd>,
+    listed: ManuallyDrop<ClosedInChild>,
+    birth: Birth,
+}
+
+impl LockFile {
+    /// Opens the table behind `table` once more.
+    pub(crate) fn open(table: BorrowedFd<'_>) -> io::Result<Self> {
+        // A duplicate would share the table's open file, and with it its locks. The kernel's link to
+        // the descriptor opens the same file anew, under whatever name it has by now, or none.
+        let path = format!("/proc/self/fd/{}", table.as_raw_fd());
+        let birth = Birth::here()?;
+        let (fd, listed) = ClosedInChild::open(
+            || {
+                let flags = OFlags::RDWR | OFlags::CLOEXEC;
+                Ok(rustix::fs::open(&path, flags, Mode::empty())?)
+            },
+            |fd: &OwnedFd| fd.as_raw_fd(),
+        )?;
+        Ok(Self {
+            fd: ManuallyDrop::new(fd),
+            listed: ManuallyDrop::new(listed),
+            birth,
+        })
+    }
+
+    /// Takes the lock of a byte if nobody holds it. Says false if somebody does.
+    pub(crate) fn try_lock_byte(&self, byte: u64) -> io::Result<bool> {
+        match ofd(self.fd.as_fd(), libc::F_OFD_SETLK, libc::F_WRLCK, byte) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.raw_os_error() == Some(libc::EACCES) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives the lock of a byte back.
+    pub(crate) fn unlock_byte(&self, byte: u64) -> io::Result<()> {
+        ofd(self.fd.as_fd(), libc::F_OFD_SETLK, libc::F_UNLCK, byte).map(drop)
+    }
+}
+
+/// Whether somebody holds the lock of a byte, as seen from any descriptor of the file.
+pub(crate) fn is_locked(table: BorrowedFd<'_>, byte: u64) -> io::Result<bool> {
+    let found = ofd(table, libc::F_OFD_GETLK, libc::F_WRLCK, byte)?;
+    Ok(found != libc::F_UNLCK)
+}
+
+/// One lock call on one byte; returns the type of lock that the kernel left in the request.
+fn ofd(fd: BorrowedFd<'_>, command: i32, kind: i32, byte: u64) -> io::Result<i32> {
+    // SAFETY: a C structure of integers, of which zeros are a value.
+    let mut request: libc::flock = unsafe { std::mem::zeroed() };
+    request.l_type = kind as libc::c_short;
+    request.l_whence = libc::SEEK_SET as libc::c_short;
+    request.l_start = byte as libc::off_t;
+    request.l_len = 1;
+    // SAFETY: these commands read and write one `flock`, which lives until the call returns.
+    let code = unsafe { libc::fcntl(fd.as_raw_fd(), command, &raw mut request) };
+    if code == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(request.l_type.into())
+}
+
+impl Locks for LockFile {
+    type Error = io::Error;
+
+    fn try_lock(&self, slot: usize) -> io::Result<bool> {
+        self.try_lock_byte(FIRST_SLOT_LOCK + slot as u64)
+    }
+
+    fn unlock(&self, slot: usize) -> io::Result<()> {
+        self.unlock_byte(FIRST_SLOT_LOCK + slot as u64)
+    }
+}
+
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        if !self.birth.is_here() {
+            return;
+        }
+        // All locks first, then the list: a child that is forked in between shares an open file on
+        // which nothing is locked any more. An error leaves it to the close below.
+        let _ = unlock_all(self.fd.as_fd());
+        // SAFETY: dropped here and nowhere else.
+        unsafe { ManuallyDrop::drop(&mut self.listed) };
+        // SAFETY: dropped here and nowhere else.
+        unsafe { ManuallyDrop::drop(&mut self.fd) };
+    }
+}
+
+fn unlock_all(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: a C structure of integers, of which zeros are a value: the whole file.
+    let mut request: libc::flock = unsafe { std::mem::zeroed() };
+    request.l_type = libc::F_UNLCK as libc::c_short;
+    // SAFETY: as in `ofd`.
+    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &raw mut request) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,12 @@
+//! The file layer: create, validate, map, lock. The only place that turns bytes into references.
+
+mod fork;
+mod lock;
+mod mapping;
+mod open;
+mod pass;
+
+pub(crate) use fork::Birth;
+pub(crate) use lock::{LockFile, is_locked};
+pub(crate) use mapping::{EngineRecord, Mapping};
+pub(crate) use open::{Access, TableFile};

@@ -1,0 +1,418 @@
+//! A process that has joined a table: where requests are routed and finished.
+
+use crate::algorithm::word::{Amount, LaneId};
+use crate::choose::Chooser;
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::file::{Birth, LockFile};
+use crate::permit::Permit;
+use crate::policy::Policy;
+use crate::request::Request;
+use crate::table::Table;
+use crate::turns::Turns;
+use crossbeam_utils::{Backoff, CachePadded};
+use std::cell::Cell;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+/// This process's place in a table, with the policy by which it routes.
+///
+/// Clones share the place and may be used from any thread at once; up to
+/// [`lanes`](crate::Options::lanes) of them do not wait for each other. The place is given back when
+/// the last clone and the last [`Permit`] are gone, or when the process dies, whatever it dies of.
+///
+/// A child that was forked with such a handle cannot use it: its calls answer [`Error::Forked`], and
+/// dropping its copies of handles and permits changes nothing. [`Table::join`] in the child.
+#[derive(Clone, Debug)]
+pub struct Frontend {
+    seat: Arc<Seat>,
+    policy: Policy,
+}
+
+impl Table {
+    /// Takes a place in the table for this process, after returning what dead frontends held.
+    ///
+    /// A few system calls; one more for each place that is taken.
+    ///
+    /// # Errors
+    /// [`Error::FrontendsFull`], [`Error::ReadOnly`], [`Error::Io`], also if /proc is not mounted.
+    pub fn join(&self) -> Result<Frontend> {
+        Ok(Frontend {
+            seat: Arc::new(Seat::take(self)?),
+            policy: Policy::default(),
+        })
+    }
+}
+
+impl Frontend {
+    /// The same place, routing by another policy.
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Places a request without tokens on the least loaded engine and counts it there, in one
+    /// atomic step.
+    ///
+    /// No system call, no allocation, no wait for any other process. Two compare-and-swaps if nobody
+    /// interferes (one of them private), and one look at each engine.
+    ///
+    /// # Errors
+    /// [`Error::Saturated`], [`Error::Unavailable`], [`Error::Forked`].
+    #[inline]
+    pub fn route(&self) -> Result<Permit> {
+        self.route_with(&Request::new())
+    }
+
+    /// Places a request that has a cost or a say in where it goes.
+    ///
+    /// # Errors
+    /// As [`route`](Self::route), and [`Error::NoSuchEngine`] for one that is pinned.
+    #[inline]
+    pub fn route_with(&self, request: &Request<'_>) -> Result<Permit> {
+        match self.place(request) {
+            Err(Error::Saturated) if self.seat.reap_if_due() => self.place(request),
+            result => result,
+        }
+    }
+
+    /// Places `count` requests as that many calls of [`route`](Self::route) would, or none.
+    ///
+    /// If it turns out half-way that there is no room for the rest, those that were placed are
+    /// finished; until then others may be told that the table is full.
+    ///
+    /// # Errors
+    /// As [`route`](Self::route).
+    pub fn route_many(&self, count: usize) -> Result<Vec<Permit>> {
+        self.route_many_with(count, &Request::new())
+    }
+
+    /// Places `count` requests that are alike, or none.
+    ///
+    /// # Errors
+    /// As [`route_with`](Self::route_with).
+    pub fn route_many_with(&self, count: usize, request: &Request<'_>) -> Result<Vec<Permit>> {
+        match self.place_all(count, request) {
+            Err(Error::Saturated) if self.seat.reap_if_due() => self.place_all(count, request),
+            result => result,
+        }
+    }
+
+    /// The table that this is a place in.
+    pub fn table(&self) -> &Table {
+        &self.seat.table
+    }
+
+    /// Which of the table's places for frontends this is.
+    pub fn slot(&self) -> usize {
+        self.seat.slot
+    }
+
+    #[inline]
+    fn place(&self, request: &Request<'_>) -> Result<Permit> {
+        let lane = self.seat.lane()?;
+        let engine = lane.place(&self.policy, request)?;
+        Ok(Permit::new(Arc::clone(&self.seat), engine, request.tokens))
+    }
+
+    fn place_all(&self, count: usize, request: &Request<'_>) -> Result<Vec<Permit>> {
+        if count == 0 {
+            return self.seat.lane().map(|_| Vec::new());
+        }
+        // What cannot fit should not be tried, for trying takes places from others. What fits here
+        // and not below was overtaken, and goes back as the permits are dropped.
+        if self.seat.lane()?.room(&self.policy, request) < count as u64 {
+            let first = self.place(request)?; // the error of one, if even one has no place
+            drop(first);
+            return Err(Error::Saturated);
+        }
+        (0..count).map(|_| self.place(request)).collect()
+    }
+}
+
+/// What the clones of a frontend and its permits share.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    table: Table,
+    slot: usize,
+    lanes: Box<[CachePadded<Lane>]>,
+    /// Holding this is being alive.
+    lock: LockFile,
+    birth: Birth,
+    /// When this process last reaped because it found no room.
+    last_reap: AtomicU64,
+}
+
+/// A lane of this process: who uses it now, and whose turn it is.
+#[derive(Debug)]
+struct Lane {
+    busy: AtomicBool,
+    turns: Turns,
+}
+
+// A panic leaves nothing half-done behind: what an operation holds, it gives back on unwinding.
+impl UnwindSafe for Seat {}
+impl RefUnwindSafe for Seat {}
+
+impl Seat {
+    fn take(table: &Table) -> Result<Self> {
+        table.writable()?;
+        let failed = |e| table.failed("joining", e);
+        let birth = Birth::here().map_err(failed)?;
+        table.reap()?;
+        let lock = table.lock_file()?;
+        let registry = table.mapping().registry();
+        let slot = claim(table, &lock)?;
+        let record = &registry.slots[slot];
+        // Relaxed, both: for people only.
+        (record.pid).store(std::process::id().into(), Ordering::Relaxed);
+        record.since.store(clock::wall(), Ordering::Relaxed);
+        let geometry = &table.header().geometry;
+        let engines = table.engines().in_use();
+        // Another start for each slot, each lane, and each time that a slot is joined.
+        let start = slot.wrapping_add(record.word().joins() as usize);
+        let lanes = (0..geometry.lanes)
+            .map(|lane| {
+                CachePadded::new(Lane {
+                    busy: AtomicBool::new(false),
+                    turns: Turns::new(geometry.max_engines, engines, start.wrapping_add(lane)),
+                })
+            })
+            .collect();
+        Ok(Self {
+            table: table.clone(),
+            slot,
+            lanes,
+            lock,
+            birth,
+            last_reap: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether this process is the one that joined.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.birth.is_here()
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// A lane for one operation of this thread.
+    #[inline]
+    pub(crate) fn lane(&self) -> Result<Operation<'_>> {
+        if !self.birth.is_here() {
+            return Err(Error::Forked);
+        }
+        let home = home();
+        let backoff = Backoff::new();
+        loop {
+            for offset in 0..self.lanes.len() {
+                let index = (home + offset) % self.lanes.len();
+                let lane = &self.lanes[index];
+                // Acquire: pairs with the Release when an operation ends, so that we see the lane
+                // as the thread before us left it.
+                let free =
+                    lane.busy
+                        .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+                if free.is_ok() {
+                    return Ok(Operation {
+                        seat: self,
+                        lane,
+                        id: self.table.mapping().registry().lane(self.slot, index),
+                    });
+                }
+            }
+            // More threads of this process are in an operation than it has lanes.
+            backoff.snooze();
+        }
+    }
+
+    /// Reaps, unless this process did so a moment ago. True if that freed something.
+    #[cold]
+    fn reap_if_due(&self) -> bool {
+        const PAUSE: u64 = 10_000_000; // nanoseconds
+        let now = clock::now_coarse();
+        // Relaxed, both: two threads that reap at once do no harm.
+        let last = self.last_reap.load(Ordering::Relaxed);
+        if now.saturating_sub(last) < PAUSE {
+            return false;
+        }
+        self.last_reap.store(now, Ordering::Relaxed);
+        self.table.reap().is_ok_and(|reaped| reaped.frontends > 0)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            // No permit is left, so nothing is counted for this slot. If the lock cannot be given
+            // back here, closing its file does.
+            let registry = self.table.mapping().registry();
+            let _ = registry.leave(self.slot, &self.lock);
+        }
+    }
+}
+
+/// Takes a slot. Somebody who is just joining or reaping looks like its holder for some
+/// microseconds, so a table that seems full is looked at again for a little while.
+fn claim(table: &Table, lock: &LockFile) -> Result<usize> {
+    const LOOKS: u32 = 20;
+    for look in 0..LOOKS {
+        if look > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            table.reap()?;
+        }
+        let slot =
+            (table.mapping().registry().join(lock)).map_err(|e| table.failed("joining", e))?;
+        if let Some(slot) = slot {
+            return Ok(slot);
+        }
+    }
+    Err(Error::FrontendsFull {
+        max_frontends: table.header().geometry.max_frontends,
+    })
+}
+
+/// The lane that a thread tries first: another one for each thread, as far as there are.
+#[inline]
+fn home() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static HOME: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    HOME.with(|home| {
+        if home.get() == usize::MAX {
+            // Relaxed: numbers need only differ. Masked, so that adding to one cannot overflow.
+            home.set(NEXT.fetch_add(1, Ordering::Relaxed) & 0xffff);
+        }
+        home.get()
+    })
+}
+
+/// A lane while one operation runs in it.
+#[derive(Debug)]
+pub(crate) struct Operation<'a> {
+    seat: &'a Seat,
+    lane: &'a Lane,
+    id: LaneId,
+}
+
+impl Operation<'_> {
+    /// Chooses an engine and counts a request on it.
+    #[inline]
+    fn place(&self, policy: &Policy, request: &Request<'_>) -> Result<usize> {
+        let table = &self.seat.table;
+        let counter = table.mapping().counter();
+        let chooser = Chooser::new(table, policy, request, &self.lane.turns);
+        let change = Amount::request(request.tokens);
+        let mut place_in_table = None;
+        let backoff = Backoff::new();
+        loop {
+            let choice = chooser.choose()?;
+            if place_in_table.is_none() {
+                place_in_table = Some(PlaceInTable::take(self, change)?);
+            }
+            if counter.attempt(self.id, choice.engine, choice.seen, change) {
+                place_in_table.into_iter().for_each(PlaceInTable::keep);
+                self.lane.turns.choose(choice.engine);
+                return Ok(choice.engine);
+            }
+            // Somebody else's request was counted meanwhile.
+            backoff.spin();
+        }
+    }
+
+    /// Takes a request off its engine.
+    #[inline]
+    pub(crate) fn finish(&self, engine: usize, tokens: u32) {
+        let table = &self.seat.table;
+        let change = Amount::request(tokens).negated();
+        let counter = table.mapping().counter();
+        counter.add(self.id, engine, change);
+        if table.has_cap() {
+            // After the engine's, so that the table's own count is never below the sum.
+            counter.add(self.id, table.own_row(), change);
+        }
+    }
+
+    /// How many requests like this one there is room for, as of now.
+    fn room(&self, policy: &Policy, request: &Request<'_>) -> u64 {
+        let table = &self.seat.table;
+        let chooser = Chooser::new(table, policy, request, &self.lane.turns);
+        let (word, tokens) = table.mapping().counter().observe(table.own_row());
+        let left = |cap: Option<u32>, taken: u32| {
+            cap.map_or(u64::MAX, |cap| cap.saturating_sub(taken).into())
+        };
+        let requests = left(table.header().max_in_flight, word.value());
+        let tokens = left(table.header().max_tokens, tokens);
+        let each = u64::from(request.tokens);
+        (chooser.room())
+            .min(requests)
+            .min(tokens.checked_div(each).unwrap_or(u64::MAX))
+    }
+}
+
+impl Drop for Operation<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Release: pairs with the Acquire in `Seat::lane`.
+        self.lane.busy.store(false, Ordering::Release);
+    }
+}
+
+/// A place under the table's own caps, taken before an engine is, and given back if none is found.
+struct PlaceInTable<'a> {
+    operation: &'a Operation<'a>,
+    change: Amount,
+}
+
+impl<'a> PlaceInTable<'a> {
+    #[inline]
+    fn take(operation: &'a Operation<'a>, change: Amount) -> Result<Self> {
+        let table = &operation.seat.table;
+        if table.has_cap() {
+            Self::count(operation, change)?;
+        }
+        Ok(Self { operation, change })
+    }
+
+    fn count(operation: &Operation<'_>, change: Amount) -> Result<()> {
+        let table = &operation.seat.table;
+        let counter = table.mapping().counter();
+        let row = table.own_row();
+        let backoff = Backoff::new();
+        let fits = |cap: Option<u32>, taken: u32, more: i64| {
+            i64::from(taken) + more <= cap.map_or(i64::from(u32::MAX), i64::from)
+        };
+        loop {
+            let (word, tokens) = counter.observe(row);
+            let requests = table.header().max_in_flight;
+            if !fits(requests, word.value(), change.requests())
+                || !fits(table.header().max_tokens, tokens, change.tokens())
+            {
+                return Err(Error::Saturated);
+            }
+            if counter.attempt(operation.id, row, word, change) {
+                return Ok(());
+            }
+            backoff.spin();
+        }
+    }
+
+    #[inline]
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for PlaceInTable<'_> {
+    fn drop(&mut self) {
+        let table = &self.operation.seat.table;
+        if table.has_cap() {
+            let counter = table.mapping().counter();
+            counter.add(self.operation.id, table.own_row(), self.change.negated());
+        }
+    }
+}

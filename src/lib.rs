@@ -1,0 +1,93 @@
+//! Exact in-flight counts, shared by every API-server process on a host.
+//!
+//! Many processes that route to the same engines map one table. It holds, for each engine, how many
+//! requests are in flight, exactly, and the statistics that were last published of it. So all route
+//! by the same truth, no stale update can overwrite it, and a process that is killed leaves nothing
+//! behind.
+//!
+//! ```
+//! # fn main() -> Result<(), headcount::Error> {
+//! use headcount::{EngineStats, Request, Table};
+//!
+//! # let path = format!("/dev/shm/headcount-doc-{}", std::process::id());
+//! let table = Table::options().engines(4).open_or_create(&path)?; // in every process
+//! let frontend = table.join()?; // this process's place; its death gives it back
+//!
+//! let permit = frontend.route()?; // chosen and counted in one step
+//! let engine = permit.engine(); // send the request there
+//! drop(permit); // finished
+//!
+//! let permit = frontend.route_with(&Request::new().tokens(812).prefer(engine, 8))?;
+//!
+//! let mut publisher = table.publisher()?; // one process at a time
+//! let stats = EngineStats { waiting: 3, running: 20, kv_usage: 0.41, ..Default::default() };
+//! publisher.publish(&[stats; 4])?;
+//!
+//! assert_eq!(table.snapshot().engines[permit.engine()].in_flight, 1);
+//! # std::fs::remove_file(&path).unwrap();
+//! # Ok(()) }
+//! ```
+//!
+//! # What is here
+//!
+//! - [`Table`]: the shared file; [`Options`] to create and open it, [`Engine`] to put into it.
+//! - [`Frontend`]: this process's place; [`Request`] and [`Policy`] say how it routes.
+//! - [`Permit`]: one admitted request, counted until it is dropped.
+//! - [`Publisher`]: puts [`EngineStats`] into the table.
+//! - [`View`]: all of it, for people and metrics.
+//! - [`Reaper`]: returns what dead processes held, in the background.
+//! - [`Error`]: what can go wrong.
+//!
+//! # What holds
+//!
+//! Counts are exact at every instant: those of permits that live, plus those of dead frontends that
+//! were not reaped yet. `route` chooses and counts in one atomic step, caps are never exceeded, and
+//! a process that is killed at any instruction blocks nobody and leaks nothing after a reap. Nothing
+//! here waits for another process. The README has the whole list, with its limits.
+
+#[cfg(not(all(
+    target_os = "linux",
+    target_endian = "little",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+compile_error!(
+    "headcount runs on Linux on x86-64 and (little-endian) aarch64 only: it needs open-file-description locks, MADV_WIPEONFORK and 64-bit atomics in shared memory"
+);
+
+#[cfg(loom)]
+compile_error!(
+    "a table cannot lie in loom's memory; the models of its algorithms are in loom-tests"
+);
+
+mod algorithm;
+mod choose;
+mod clock;
+mod engine;
+mod error;
+mod file;
+mod frontend;
+mod layout;
+mod options;
+mod permit;
+mod policy;
+mod primitive;
+mod publication;
+mod publisher;
+mod reaper;
+mod request;
+mod table;
+mod turns;
+mod view;
+
+pub use engine::{Engine, EngineState};
+pub use error::{Error, Result};
+pub use frontend::Frontend;
+pub use options::Options;
+pub use permit::Permit;
+pub use policy::{EngineLoad, Load, Policy};
+pub use publication::EngineStats;
+pub use publisher::Publisher;
+pub use reaper::Reaper;
+pub use request::Request;
+pub use table::{Reaped, Table};
+pub use view::{EngineView, FrontendView, SnapshotView, View};

@@ -1,0 +1,297 @@
+//! How a table is to be created or opened.
+
+use crate::algorithm::word::{MAX_LANES, RowState};
+use crate::engine::{Engine, Engines};
+use crate::error::{Error, Result};
+use crate::file::{Access, Mapping, TableFile};
+use crate::layout::{Geometry, Header, MAX_ENGINES};
+use crate::table::Table;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+/// How a table is to be created or opened; from [`Table::options`].
+///
+/// ```
+/// # fn main() -> Result<(), headcount::Error> {
+/// use headcount::{Engine, Table};
+/// let table = Table::options()
+///     .engine(Engine::named("http://10.0.0.7:8000").weight(2.0))
+///     .engine(Engine::named("http://10.0.0.8:8000").max_in_flight(256))
+///     .max_in_flight(400)
+///     .memfd()?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Options {
+    engines: Vec<Engine>,
+    max_engines: Option<usize>,
+    max_frontends: Option<usize>,
+    lanes: Option<usize>,
+    max_in_flight: Option<u32>,
+    max_tokens: Option<u32>,
+    mode: Option<u32>,
+    any_owner: bool,
+}
+
+const DEFAULT_MAX_ENGINES: usize = 64;
+const DEFAULT_MAX_FRONTENDS: usize = 64;
+const DEFAULT_LANES: usize = 4;
+const DEFAULT_MODE: u32 = 0o600;
+
+impl Options {
+    /// Adds `count` engines of weight 1 without caps, named by their numbers: "0", "1" and so on.
+    pub fn engines(mut self, count: usize) -> Self {
+        let first = self.engines.len();
+        // More than a table can have is refused later; here it must not fill the memory.
+        let end = (first + count.min(MAX_ENGINES + 1)).min(first + MAX_ENGINES + 1);
+        (self.engines).extend((first..end).map(|number| Engine::named(number.to_string())));
+        self
+    }
+
+    /// Adds an engine. Engines are numbered in the order in which they are added, from 0.
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engines.push(engine);
+        self
+    }
+
+    /// How many engines the table has room for, 1 to 4,096. Default: 64, or as many as were added
+    /// if that is more. Each takes about 200 bytes, and 8 for each lane of each frontend.
+    pub fn max_engines(mut self, count: usize) -> Self {
+        self.max_engines = Some(count);
+        self
+    }
+
+    /// How many processes can join, 1 to 4,095. Default: 64.
+    pub fn max_frontends(mut self, count: usize) -> Self {
+        self.max_frontends = Some(count);
+        self
+    }
+
+    /// How many threads of one frontend can route and finish at the very same time, without one
+    /// waiting some nanoseconds for another. Default: 4. `max_frontends * lanes` is at most 4,095.
+    pub fn lanes(mut self, count: usize) -> Self {
+        self.lanes = Some(count);
+        self
+    }
+
+    /// The most requests in flight on all engines together. Default: no such cap.
+    ///
+    /// It is kept in one more word that every request goes through, so it costs a second operation
+    /// a request, and all frontends meet there. While a `route` holds a place of the last ones and
+    /// finds no engine for it, others may be told [`Error::Saturated`]; the cap is never exceeded.
+    pub fn max_in_flight(mut self, requests: u32) -> Self {
+        self.max_in_flight = Some(requests);
+        self
+    }
+
+    /// The most tokens in flight on all engines together. Default: no such cap. Costs what
+    /// [`max_in_flight`](Self::max_in_flight) costs; both together cost no more than one.
+    pub fn max_tokens(mut self, tokens: u32) -> Self {
+        self.max_tokens = Some(tokens);
+        self
+    }
+
+    /// Permission bits of the file, whatever the umask is. Default: 0o600. A table that is open to
+    /// more users than its creator said is refused.
+    pub fn mode(mut self, bits: u32) -> Self {
+        self.mode = Some(bits);
+        self
+    }
+
+    /// Open a table even if it belongs to another user. Default: no, since its owner could hand out
+    /// any counts, or cut the file short.
+    pub fn any_owner(mut self, allowed: bool) -> Self {
+        self.any_owner = allowed;
+        self
+    }
+
+    /// Creates a table at `path`, on which nothing may lie yet.
+    ///
+    /// All its memory is reserved now. The table appears under its name when it is finished.
+    ///
+    /// # Errors
+    /// [`Error::Exists`], [`Error::NotFound`] for the directory, [`Error::NoSpace`],
+    /// [`Error::Option`], [`Error::EngineName`], [`Error::NameTaken`], [`Error::Weight`],
+    /// [`Error::Io`], also if the file system has no unnamed files (tmpfs, ext4, xfs and btrfs do).
+    pub fn create(&self, path: impl AsRef<Path>) -> Result<Table> {
+        let header = self.header()?;
+        let file = TableFile::create(path.as_ref(), header, |mapping| self.fill(mapping))?;
+        Ok(Table::from_file(file))
+    }
+
+    /// Opens the table at `path`, if its options are those that were set here, and returns what
+    /// dead frontends held. So when every process is gone, the next finds the table empty.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`], [`Error::NotATable`], [`Error::Symlink`], [`Error::Owner`],
+    /// [`Error::Mode`], [`Error::Version`], [`Error::Checksum`], [`Error::Geometry`],
+    /// [`Error::Size`], [`Error::Differs`], [`Error::Io`].
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Table> {
+        let file = TableFile::open(path.as_ref(), Access::ReadWrite, self.any_owner)?;
+        self.opened(file)
+    }
+
+    /// Opens the table at `path` to look at it only: read permission suffices, and nothing in it is
+    /// changed.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_read_only(&self, path: impl AsRef<Path>) -> Result<Table> {
+        let file = TableFile::open(path.as_ref(), Access::ReadOnly, self.any_owner)?;
+        self.opened(file)
+    }
+
+    /// Opens the table at `path`, or creates it if there is none. Any number of processes may do so
+    /// at once: they end in one table.
+    ///
+    /// Options that were set here must be those that an existing table was created with. Engines
+    /// that were added or removed since do not count.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`create`](Self::create).
+    pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<Table> {
+        let path = path.as_ref();
+        // Whoever loses the race for the name opens what the winner made. Going round again takes
+        // somebody who removes the file in between; a few times is bad luck, more is an error.
+        for _ in 0..16 {
+            match self.open(path) {
+                Err(Error::NotFound { .. }) => {}
+                result => return result,
+            }
+            match self.create(path) {
+                Err(Error::Exists { .. }) => {}
+                result => return result,
+            }
+        }
+        Err(Error::Exists { path: path.into() })
+    }
+
+    /// Creates a table without a path, for this process and its children. Its size is sealed, so
+    /// nobody can cut it short.
+    ///
+    /// Children get it by [`Table::pass_to`], or by inheriting its descriptor.
+    ///
+    /// # Errors
+    /// [`Error::Option`], [`Error::EngineName`], [`Error::NameTaken`], [`Error::Weight`],
+    /// [`Error::NoSpace`], [`Error::Io`].
+    pub fn memfd(&self) -> Result<Table> {
+        let file = TableFile::memfd(self.header()?, |mapping| self.fill(mapping))?;
+        Ok(Table::from_file(file))
+    }
+
+    /// Opens the table behind a descriptor that was inherited or received. The descriptor stays the
+    /// caller's; the table has an open file of its own, by way of /proc.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn from_fd(&self, fd: impl AsFd) -> Result<Table> {
+        self.opened(TableFile::reopen(fd.as_fd(), self.any_owner)?)
+    }
+
+    fn opened(&self, file: TableFile) -> Result<Table> {
+        self.compare(&file)?;
+        let table = Table::from_file(file);
+        if table.access() == Access::ReadWrite {
+            table.reap()?;
+        }
+        Ok(table)
+    }
+
+    /// Fails if an option that was set is not what the table was created with.
+    fn compare(&self, file: &TableFile) -> Result<()> {
+        let header = &file.header;
+        let cap = |cap: Option<u32>| cap.map(u64::from);
+        let size = |size: Option<usize>| size.map(|size| size as u64);
+        let engines = (!self.engines.is_empty()).then_some(self.engines.len());
+        let geometry = &header.geometry;
+        for (option, asked, found) in [
+            ("engines", size(engines), size(Some(header.engines))),
+            (
+                "max_engines",
+                size(self.max_engines),
+                size(Some(geometry.max_engines)),
+            ),
+            (
+                "max_frontends",
+                size(self.max_frontends),
+                size(Some(geometry.max_frontends)),
+            ),
+            ("lanes", size(self.lanes), size(Some(geometry.lanes))),
+            (
+                "max_in_flight",
+                cap(self.max_in_flight),
+                cap(header.max_in_flight),
+            ),
+            ("max_tokens", cap(self.max_tokens), cap(header.max_tokens)),
+            ("mode", cap(self.mode), cap(Some(header.mode))),
+        ] {
+            if let Some(asked) = asked
+                && found != Some(asked)
+            {
+                return Err(Error::Differs {
+                    path: file.path.clone(),
+                    option,
+                    found: found.unwrap_or(u64::MAX),
+                    asked,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn header(&self) -> Result<Header> {
+        let option = |option, found: usize, expected: String| Error::Option {
+            option,
+            found: found as u64,
+            expected,
+        };
+        let engines = self.engines.len();
+        let max_engines = (self.max_engines).unwrap_or(engines.max(DEFAULT_MAX_ENGINES));
+        let max_frontends = self.max_frontends.unwrap_or(DEFAULT_MAX_FRONTENDS);
+        let most_lanes = MAX_LANES / max_frontends.max(1);
+        let geometry = Geometry {
+            max_engines,
+            max_frontends,
+            lanes: self.lanes.unwrap_or(DEFAULT_LANES.min(most_lanes)),
+        };
+        geometry.check().map_err(|absurd| Error::Option {
+            option: absurd.field,
+            found: absurd.found,
+            expected: absurd.expected,
+        })?;
+        if engines > max_engines {
+            return Err(option("engines", engines, format!("0 to {max_engines}")));
+        }
+        let mode = self.mode.unwrap_or(DEFAULT_MODE);
+        if mode & !0o777 != 0 || mode & 0o600 != 0o600 {
+            let expected = "permission bits that let the owner read and write".to_owned();
+            return Err(option("mode", mode as usize, expected));
+        }
+        for (number, engine) in self.engines.iter().enumerate() {
+            engine.check()?;
+            let earlier = &self.engines[..number];
+            if let Some(taken) = earlier.iter().position(|e| e.name() == engine.name()) {
+                return Err(Error::NameTaken {
+                    name: engine.name().to_owned(),
+                    engine: taken,
+                });
+            }
+        }
+        Ok(Header {
+            geometry,
+            engines,
+            max_in_flight: self.max_in_flight,
+            max_tokens: self.max_tokens,
+            mode,
+        })
+    }
+
+    /// Puts the engines into a table that nobody else can see yet.
+    fn fill(&self, mapping: &Mapping) {
+        let engines = Engines::of(mapping);
+        for (slot, engine) in self.engines.iter().enumerate() {
+            engines.write(slot, engine);
+            engines.mark(slot, |_| Some(RowState::Active));
+        }
+    }
+}

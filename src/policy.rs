@@ -1,0 +1,147 @@
+//! How load is computed from what is in flight and the snapshot.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How the load of an engine is computed. A request goes to the engine of the least load; of several,
+/// to the one that this frontend has chosen least recently.
+///
+/// With every policy but [`Custom`](Self::Custom) a snapshot may make an engine look more loaded than
+/// what is in flight on it, never less, and one that is older than `stale_after` counts as absent.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Policy {
+    /// `in_flight / weight + min(waiting, in_flight) * 6 * max(0, kv_usage - 0.5)`.
+    ///
+    /// The default: what is in flight is known exactly, and a queue on an engine whose KV cache is
+    /// full drains slowly. The second term is that of vLLM's balancer, bounded by what is in flight.
+    InFlight {
+        /// The oldest snapshot that counts.
+        stale_after: Duration,
+    },
+    /// The same, plus `max(0, running + waiting - in_flight when the engine was sampled)`: traffic
+    /// that does not pass this table.
+    Open {
+        /// The oldest snapshot that counts.
+        stale_after: Duration,
+    },
+    /// `max(in_flight, running + waiting) + 3 * waiting`: as the vLLM Rust frontend of mid-2026, for
+    /// comparison. After a burst has drained, the old snapshot hides new requests from it.
+    Floor {
+        /// The oldest snapshot that counts.
+        stale_after: Duration,
+    },
+    /// Tokens in flight / weight.
+    Tokens,
+    /// One engine after the other, for comparison.
+    RoundRobin,
+    /// The one of less `in_flight / weight` among two engines picked at random: for very many
+    /// engines, since it does not look at them all, and for comparison. (Mitzenmacher, "The power of
+    /// two choices in randomized load balancing", 2001.)
+    PowerOfTwo,
+    /// A load of one's own; see [`Policy::custom`].
+    Custom(Load),
+}
+
+const DEFAULT_STALE_AFTER: Duration = Duration::from_secs(1);
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::in_flight()
+    }
+}
+
+impl Policy {
+    /// [`Policy::InFlight`], with snapshots that count for one second.
+    pub fn in_flight() -> Self {
+        Self::InFlight {
+            stale_after: DEFAULT_STALE_AFTER,
+        }
+    }
+
+    /// [`Policy::Open`], with snapshots that count for one second.
+    pub fn open() -> Self {
+        Self::Open {
+            stale_after: DEFAULT_STALE_AFTER,
+        }
+    }
+
+    /// [`Policy::Floor`], with snapshots that count for one second.
+    pub fn floor() -> Self {
+        Self::Floor {
+            stale_after: DEFAULT_STALE_AFTER,
+        }
+    }
+
+    /// [`Policy::Tokens`].
+    pub fn tokens() -> Self {
+        Self::Tokens
+    }
+
+    /// [`Policy::RoundRobin`].
+    pub fn round_robin() -> Self {
+        Self::RoundRobin
+    }
+
+    /// [`Policy::PowerOfTwo`].
+    pub fn power_of_two() -> Self {
+        Self::PowerOfTwo
+    }
+
+    /// A load of one's own. It is called for each engine that may be chosen, at least once for each
+    /// request and again when another process was faster, so it should be cheap. It must not use
+    /// the frontend that it is called from. An engine whose load is not a number comes last.
+    ///
+    /// ```
+    /// use headcount::Policy;
+    /// // Twice the weight on what the engine says of itself.
+    /// let policy = Policy::custom(|engine| {
+    ///     let waiting = engine.stats.map_or(0, |stats| stats.waiting);
+    ///     f64::from(engine.in_flight) + 2.0 * f64::from(waiting)
+    /// });
+    /// ```
+    pub fn custom(load: impl Fn(&EngineLoad) -> f64 + Send + Sync + 'static) -> Self {
+        Self::Custom(Load(Arc::new(load)))
+    }
+
+    /// The same policy with another limit on the age of snapshots. No effect on policies that do
+    /// not read any, and on custom ones, which see the age.
+    pub fn stale_after(mut self, limit: Duration) -> Self {
+        match &mut self {
+            Self::InFlight { stale_after }
+            | Self::Open { stale_after }
+            | Self::Floor { stale_after } => *stale_after = limit,
+            Self::Tokens | Self::RoundRobin | Self::PowerOfTwo | Self::Custom(_) => {}
+        }
+        self
+    }
+}
+
+/// What a custom policy knows of an engine.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct EngineLoad {
+    /// Its number.
+    pub engine: usize,
+    /// Its weight.
+    pub weight: f32,
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Their tokens.
+    pub tokens: u32,
+    /// What was published of it last, if anything was, and how old that is.
+    pub stats: Option<crate::EngineStats>,
+    /// The age of `stats`; zero without.
+    pub age: Duration,
+}
+
+/// The function of a [`Policy::Custom`].
+#[derive(Clone)]
+pub struct Load(pub(crate) Arc<dyn Fn(&EngineLoad) -> f64 + Send + Sync>);
+
+impl fmt::Debug for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Load(..)")
+    }
+}

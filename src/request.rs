@@ -1,0 +1,46 @@
+//! What a request asks of the choice of its engine.
+
+/// A request to be placed: how much it costs, and where it may or should go.
+///
+/// Free to make, and borrows what it excludes.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Request<'a> {
+    pub(crate) tokens: u32,
+    pub(crate) pin: Option<usize>,
+    pub(crate) excluded: &'a [usize],
+    pub(crate) preferred: Option<(usize, f64)>,
+}
+
+impl<'a> Request<'a> {
+    /// A request of no tokens that may go anywhere.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many tokens it costs, counted beside it until it finishes. Default: none.
+    pub fn tokens(mut self, tokens: u32) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// Only this engine will do. It is counted there like any other request.
+    pub fn pin(mut self, engine: usize) -> Self {
+        self.pin = Some(engine);
+        self
+    }
+
+    /// Any engine but these will do: those that have just failed, say.
+    #[allow(clippy::should_implement_trait)] // it negates nothing
+    pub fn not(mut self, engines: &'a [usize]) -> Self {
+        self.excluded = engines;
+        self
+    }
+
+    /// This engine (a warm prefix cache, say), unless its load is more than `slack` above that of
+    /// the least loaded engine, or it takes no requests. Loads are the policy's: with the default,
+    /// requests in flight.
+    pub fn prefer(mut self, engine: usize, slack: impl Into<f64>) -> Self {
+        self.preferred = Some((engine, slack.into()));
+        self
+    }
+}

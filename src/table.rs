@@ -1,0 +1,147 @@
+//! The table: a handle on the shared file, from which everything else is had.
+
+use crate::engine::Engines;
+use crate::error::{Error, Result};
+use crate::file::{Access, LockFile, Mapping, TableFile};
+use crate::layout::Header;
+use crate::options::Options;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A table that processes of one host share: exact in-flight counts and the last statistics of each
+/// engine.
+///
+/// A handle is cheap to clone and may be used from any thread. It holds nothing in the table: only a
+/// [`Frontend`](crate::Frontend), a [`Permit`](crate::Permit) or a
+/// [`Publisher`](crate::Publisher) does. A forked child may go on using it, to join for itself, say.
+///
+/// Put the file on a tmpfs such as `/dev/shm`. A table that another program truncates while it is
+/// mapped is out of contract: the kernel answers with SIGBUS. [`Options::memfd`] makes tables for
+/// which that cannot happen.
+#[derive(Clone, Debug)]
+pub struct Table {
+    file: Arc<TableFile>,
+}
+
+/// What a [`Table::reap`] has returned to the engines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Reaped {
+    /// Dead frontends.
+    pub frontends: usize,
+    /// Requests that they had in flight.
+    pub requests: u64,
+    /// The tokens of these requests.
+    pub tokens: u64,
+}
+
+impl Table {
+    /// How a table is to be created or opened.
+    pub fn options() -> Options {
+        Options::default()
+    }
+
+    /// Opens the table at `path`, whatever it was created with. Returns what dead frontends held.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::options().open(path)
+    }
+
+    /// Opens the table at `path` to look at it only: read permission suffices, and nothing in it is
+    /// changed, not even by a reap.
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::options().open_read_only(path)
+    }
+
+    /// Returns to the engines what dead frontends held. Those that live are left alone; a stopped
+    /// process lives.
+    ///
+    /// Also done by opening, by [`join`](Self::join), by a `route` that finds everything at its cap
+    /// (at most a hundred times a second), and in the background by
+    /// [`reap_every`](Self::reap_every). A table without dead frontends costs one system call for
+    /// each living one.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Io`].
+    pub fn reap(&self) -> Result<Reaped> {
+        self.writable()?;
+        let lock = self.lock_file()?;
+        let registry = self.mapping().registry();
+        let returned = (registry.reap(&lock)).map_err(|e| self.failed("reaping", e))?;
+        Ok(Reaped {
+            frontends: returned.frontends,
+            requests: returned.requests,
+            tokens: returned.tokens,
+        })
+    }
+
+    /// Where the table lies, as it was opened. For a memfd a name that no other process can open.
+    pub fn path(&self) -> &Path {
+        &self.file.path
+    }
+
+    pub(crate) fn from_file(file: TableFile) -> Self {
+        Self {
+            file: Arc::new(file),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn mapping(&self) -> &Mapping {
+        &self.file.mapping
+    }
+
+    #[inline]
+    pub(crate) fn engines(&self) -> Engines<'_> {
+        Engines::of(&self.file.mapping)
+    }
+
+    #[inline]
+    pub(crate) fn header(&self) -> &Header {
+        &self.file.header
+    }
+
+    /// The row of the table's own count, behind those of the engines.
+    #[inline]
+    pub(crate) fn own_row(&self) -> usize {
+        self.header().geometry.max_engines
+    }
+
+    /// Whether the table as a whole has a cap, so that its own row is used.
+    #[inline]
+    pub(crate) fn has_cap(&self) -> bool {
+        self.header().max_in_flight.is_some() || self.header().max_tokens.is_some()
+    }
+
+    pub(crate) fn access(&self) -> Access {
+        self.file.access
+    }
+
+    pub(crate) fn lock_file(&self) -> Result<LockFile> {
+        LockFile::open(self.as_fd()).map_err(|e| self.failed("opening anew", e))
+    }
+
+    pub(crate) fn failed(&self, doing: &'static str, source: io::Error) -> Error {
+        Error::Io {
+            doing,
+            path: self.file.path.clone(),
+            source,
+        }
+    }
+}
+
+/// The table's file. Pass it to a child that is to open the same table with
+/// [`Options::from_fd`](crate::Options::from_fd); [`Table::pass_to`] does so for a child that is
+/// about to be spawned.
+impl AsFd for Table {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.file.as_fd()
+    }
+}

@@ -1,0 +1,170 @@
+//! A look at the whole table, for people and metrics.
+
+use crate::choose::age_of;
+use crate::clock;
+use crate::engine::EngineState;
+use crate::file::is_locked;
+use crate::layout::{FIRST_SLOT_LOCK, PUBLISHER_LOCK};
+use crate::publication::{self, EngineStats, Reading};
+use crate::table::Table;
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What a table holds: engines, frontends and what was published.
+///
+/// Each count is exact at the moment at which it was read, an engine's requests and tokens at one
+/// moment; different engines and frontends are read one after the other, while others go on.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct View {
+    /// Every engine, also those that were removed while requests were in flight.
+    pub engines: Vec<EngineView>,
+    /// Every frontend, also those that died and were not reaped yet.
+    pub frontends: Vec<FrontendView>,
+    /// The process that publishes, as it sees itself. `None` if nobody alive does.
+    pub publisher: Option<u32>,
+    /// The snapshot: the last complete publication. `None` if there was none.
+    pub snapshot: Option<SnapshotView>,
+    /// The cap of the whole table in requests.
+    pub max_in_flight: Option<u32>,
+    /// The cap of the whole table in tokens.
+    pub max_tokens: Option<u32>,
+}
+
+/// An engine in a [`View`].
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct EngineView {
+    /// Its number.
+    pub index: usize,
+    /// Its name.
+    pub name: String,
+    /// Whether it takes requests.
+    pub state: EngineState,
+    /// What it can do, compared with the others.
+    pub weight: f32,
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Their tokens.
+    pub tokens: u32,
+    /// The most requests that it takes.
+    pub max_in_flight: u32,
+    /// The most tokens that it takes; `u32::MAX` is no cap.
+    pub max_tokens: u32,
+    /// What was published of it last, however long ago.
+    pub stats: Option<EngineStats>,
+}
+
+/// A frontend in a [`View`].
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct FrontendView {
+    /// Which of the table's places for frontends it has.
+    pub slot: usize,
+    /// Its process, as that sees itself; pid namespaces may differ.
+    pub pid: u32,
+    /// Whether the process lives. One that does not is reaped soon.
+    pub alive: bool,
+    /// When it joined.
+    pub since: SystemTime,
+    /// Requests that it has in flight.
+    pub in_flight: u64,
+    /// Their tokens.
+    pub tokens: u64,
+}
+
+/// The snapshot in a [`View`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SnapshotView {
+    /// How long ago it was published.
+    pub age: Duration,
+    /// The publisher's own two words.
+    pub words: [u64; 2],
+}
+
+impl Table {
+    /// A look at the whole table. Reads only, disturbs nobody; one system call for each frontend.
+    pub fn snapshot(&self) -> View {
+        let mapping = self.mapping();
+        let latch = mapping.latch();
+        let in_use = self.engines().in_use();
+        let look = |reading: Reading<'_>| {
+            let stats: Vec<_> = (0..in_use)
+                .map(|engine| reading.stats(engine, &self.engines()))
+                .collect();
+            let snapshot = age_of(&reading, clock::now()).map(|age| SnapshotView {
+                age: Duration::from_nanos(age),
+                words: reading.words(),
+            });
+            (stats, snapshot)
+        };
+        // Overtaken is overtaken by many publications in a row; the next look is as good.
+        let (stats, snapshot) = (0..100)
+            .find_map(|_| publication::read(&latch, look).ok())
+            .unwrap_or_default();
+        let engines = (0..in_use)
+            .filter_map(|engine| self.engine_view(engine, stats.get(engine).copied().flatten()))
+            .collect();
+        let slots = 0..self.header().geometry.max_frontends;
+        // Relaxed: for people only.
+        let publisher_pid = mapping.control().publisher_pid.load(Ordering::Relaxed) as u32;
+        View {
+            engines,
+            frontends: slots.filter_map(|slot| self.frontend_view(slot)).collect(),
+            publisher: self.is_held(PUBLISHER_LOCK).then_some(publisher_pid),
+            snapshot,
+            max_in_flight: self.header().max_in_flight,
+            max_tokens: self.header().max_tokens,
+        }
+    }
+
+    fn engine_view(&self, index: usize, stats: Option<EngineStats>) -> Option<EngineView> {
+        let engines = self.engines();
+        let (word, tokens) = self.mapping().counter().observe(index);
+        let state = EngineState::of(word)?;
+        let limits = engines.limits(index);
+        Some(EngineView {
+            index,
+            name: engines.name(index),
+            state,
+            weight: limits.weight() as f32,
+            in_flight: word.value(),
+            tokens,
+            max_in_flight: limits.max_in_flight(),
+            max_tokens: engines.max_tokens(index),
+            stats,
+        })
+    }
+
+    fn frontend_view(&self, slot: usize) -> Option<FrontendView> {
+        let registry = self.mapping().registry();
+        let record = &registry.slots[slot];
+        if !record.word().is_taken() {
+            return None;
+        }
+        let (mut in_flight, mut tokens) = (0, 0);
+        for engine in 0..self.engines().in_use() {
+            let held = registry.held(slot, engine);
+            // Its lanes are read one after the other, so a sum may be off for a moment.
+            in_flight += held.requests().max(0) as u64;
+            tokens += held.tokens().max(0) as u64;
+        }
+        // Relaxed, both: for people only.
+        let since = Duration::from_nanos(record.since.load(Ordering::Relaxed));
+        Some(FrontendView {
+            slot,
+            pid: record.pid.load(Ordering::Relaxed) as u32,
+            alive: self.is_held(FIRST_SLOT_LOCK + slot as u64),
+            since: UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH),
+            in_flight,
+            tokens,
+        })
+    }
+
+    /// Whether somebody holds a lock. A lock that cannot be asked for says nothing of a death.
+    fn is_held(&self, byte: u64) -> bool {
+        is_locked(self.as_fd(), byte).unwrap_or(true)
+    }
+}
