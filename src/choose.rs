@@ -4,6 +4,7 @@
 //! if the engine's word still is that one; otherwise the caller chooses anew. So counts, caps and
 //! states that were looked at here hold at the moment at which the request is counted.
 
+use crate::algorithm::counter::Counter;
 use crate::algorithm::word::{RowState, Word};
 use crate::clock;
 use crate::engine::{Engines, Limits};
@@ -43,6 +44,7 @@ enum Look {
 pub(crate) struct Chooser<'a> {
     table: &'a Table,
     engines: Engines<'a>,
+    counter: Counter<'a>,
     policy: &'a Policy,
     request: &'a Request<'a>,
     turns: &'a Turns,
@@ -60,6 +62,7 @@ impl<'a> Chooser<'a> {
         Self {
             table,
             engines: table.engines(),
+            counter: table.mapping().counter(),
             policy,
             request,
             turns,
@@ -140,10 +143,9 @@ impl<'a> Chooser<'a> {
 
     #[inline]
     fn look(&self, engine: usize) -> Look {
-        let counter = self.table.mapping().counter();
         let (word, tokens) = match self.reads_tokens {
-            true => counter.observe(engine),
-            false => (counter.load(engine), 0),
+            true => self.counter.observe(engine),
+            false => (self.counter.load(engine), 0),
         };
         if !word.is_active() || self.request.excluded.contains(&engine) {
             return Look::Closed;

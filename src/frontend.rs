@@ -14,7 +14,7 @@ use crossbeam_utils::{Backoff, CachePadded};
 use std::cell::Cell;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
 /// This process's place in a table, with the policy by which it routes.
 ///
@@ -147,6 +147,7 @@ pub(crate) struct Seat {
 /// A lane of this process: who uses it now, and whose turn it is.
 #[derive(Debug)]
 struct Lane {
+    id: LaneId,
     busy: AtomicBool,
     turns: Turns,
 }
@@ -175,6 +176,7 @@ impl Seat {
         let lanes = (0..geometry.lanes)
             .map(|lane| {
                 CachePadded::new(Lane {
+                    id: registry.lane(slot, lane),
                     busy: AtomicBool::new(false),
                     turns: Turns::new(geometry.max_engines, engines, start.wrapping_add(lane)),
                 })
@@ -205,23 +207,17 @@ impl Seat {
         if !self.birth.is_here() {
             return Err(Error::Forked);
         }
-        let home = home();
+        let (behind, home) = self.lanes.split_at(home(self.lanes.len()));
         let backoff = Backoff::new();
         loop {
-            for offset in 0..self.lanes.len() {
-                let index = (home + offset) % self.lanes.len();
-                let lane = &self.lanes[index];
+            for lane in home.iter().chain(behind) {
                 // Acquire: pairs with the Release when an operation ends, so that we see the lane
                 // as the thread before us left it.
                 let free =
                     lane.busy
                         .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
                 if free.is_ok() {
-                    return Ok(Operation {
-                        seat: self,
-                        lane,
-                        id: self.table.mapping().registry().lane(self.slot, index),
-                    });
+                    return Ok(Operation { seat: self, lane });
                 }
             }
             // More threads of this process are in an operation than it has lanes.
@@ -275,20 +271,25 @@ fn claim(table: &Table, lock: &LockFile) -> Result<usize> {
     })
 }
 
-/// The lane that a thread tries first: another one for each thread, as far as there are.
+/// The lane, of so many, that this thread tries first: another one for each thread, as far as there
+/// are.
 #[inline]
-fn home() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+fn home(lanes: usize) -> usize {
+    static THREADS: AtomicU16 = AtomicU16::new(0);
     thread_local! {
-        static HOME: Cell<usize> = const { Cell::new(usize::MAX) };
+        static PLACE: Cell<Option<u16>> = const { Cell::new(None) };
     }
-    HOME.with(|home| {
-        if home.get() == usize::MAX {
-            // Relaxed: numbers need only differ. Masked, so that adding to one cannot overflow.
-            home.set(NEXT.fetch_add(1, Ordering::Relaxed) & 0xffff);
-        }
-        home.get()
-    })
+    let place = PLACE.with(|place| {
+        place.get().unwrap_or_else(|| {
+            // Relaxed: numbers need only differ. The multiplier is 2^16 over the golden ratio, so
+            // numbers that follow each other are spread evenly over the range.
+            let thread = THREADS.fetch_add(1, Ordering::Relaxed);
+            let spread = thread.wrapping_mul(40_503);
+            place.set(Some(spread));
+            spread
+        })
+    });
+    (usize::from(place) * lanes) >> 16
 }
 
 /// A lane while one operation runs in it.
@@ -296,7 +297,6 @@ fn home() -> usize {
 pub(crate) struct Operation<'a> {
     seat: &'a Seat,
     lane: &'a Lane,
-    id: LaneId,
 }
 
 impl Operation<'_> {
@@ -314,7 +314,7 @@ impl Operation<'_> {
             if place_in_table.is_none() {
                 place_in_table = Some(PlaceInTable::take(self, change)?);
             }
-            if counter.attempt(self.id, choice.engine, choice.seen, change) {
+            if counter.attempt(self.lane.id, choice.engine, choice.seen, change) {
                 place_in_table.into_iter().for_each(PlaceInTable::keep);
                 self.lane.turns.choose(choice.engine);
                 return Ok(choice.engine);
@@ -330,10 +330,10 @@ impl Operation<'_> {
         let table = &self.seat.table;
         let change = Amount::request(tokens).negated();
         let counter = table.mapping().counter();
-        counter.add(self.id, engine, change);
+        counter.add(self.lane.id, engine, change);
         if table.has_cap() {
             // After the engine's, so that the table's own count is never below the sum.
-            counter.add(self.id, table.own_row(), change);
+            counter.add(self.lane.id, table.own_row(), change);
         }
     }
 
@@ -394,7 +394,7 @@ impl<'a> PlaceInTable<'a> {
             {
                 return Err(Error::Saturated);
             }
-            if counter.attempt(operation.id, row, word, change) {
+            if counter.attempt(operation.lane.id, row, word, change) {
                 return Ok(());
             }
             backoff.spin();
@@ -412,7 +412,11 @@ impl Drop for PlaceInTable<'_> {
         let table = &self.operation.seat.table;
         if table.has_cap() {
             let counter = table.mapping().counter();
-            counter.add(self.operation.id, table.own_row(), self.change.negated());
+            counter.add(
+                self.operation.lane.id,
+                table.own_row(),
+                self.change.negated(),
+            );
         }
     }
 }
