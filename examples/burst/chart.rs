@@ -1,6 +1,255 @@
-//! The picture.
-use crate::{error::Error, options::Options, report::Report, run::Outcome};
+//! The picture: what each engine had in flight over time, a panel for each strategy.
+
+use std::fmt;
 use std::path::Path;
-pub(crate) fn draw(_: &Path, _: &Options, _: &Report, _: &[Outcome]) -> Result<(), Error> {
+use std::time::Duration;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::error::Error;
+use crate::report::{Config, Report, StrategyResult};
+use crate::run::Outcome;
+use crate::timeline::Timeline;
+
+type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+const WIDTH: u32 = 1200;
+const HEADER: u32 = 100;
+const PANEL_HEIGHT: u32 = 350;
+
+const INK: RGBColor = RGBColor(34, 34, 34);
+const FAINT: RGBColor = RGBColor(232, 232, 232);
+/// Slots that are decoded and hold no request.
+const PADDING: RGBColor = RGBColor(253, 228, 190);
+
+/// Told apart with any colour vision (Okabe and Ito, Color Universal Design, 2008).
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 0, 0),
+];
+
+pub(crate) fn draw(path: &Path, report: &Report, outcomes: &[Outcome]) -> Result<(), Error> {
+    let rows = outcomes.len().div_ceil(2);
+    let size = (WIDTH, HEADER + PANEL_HEIGHT * rows as u32);
+    let canvas = SVGBackend::new(path, size).into_drawing_area();
+    Picture::new(report, outcomes)
+        .draw(&canvas, rows)
+        .map_err(|error| Error::Chart {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })
+}
+
+/// What the panels share.
+#[derive(Debug)]
+struct Picture<'a> {
+    report: &'a Report,
+    outcomes: &'a [Outcome],
+    /// Where the axes end.
+    seconds: f64,
+    requests: f64,
+}
+
+impl<'a> Picture<'a> {
+    fn new(report: &'a Report, outcomes: &'a [Outcome]) -> Self {
+        let length = |outcome: &Outcome| {
+            let (start, end) = bounds(outcome);
+            (end - start).as_secs_f64()
+        };
+        let peaks = outcomes
+            .iter()
+            .flat_map(|outcome| &outcome.rounds)
+            .map(Timeline::peak);
+        let padded = report
+            .results
+            .iter()
+            .map(|result| result.worst_padded_batch);
+        let highest = peaks.chain(padded).max().unwrap_or(0).max(1);
+        Self {
+            report,
+            outcomes,
+            seconds: outcomes.iter().map(length).fold(0.1, f64::max) * 1.01,
+            requests: f64::from(highest) * 1.05,
+        }
+    }
+
+    fn draw(&self, canvas: &Canvas<'_>, rows: usize) -> Drawn {
+        canvas.fill(&WHITE)?;
+        let (header, panels) = canvas.split_vertically(HEADER as i32);
+        self.header(&header)?;
+        let panels = panels.split_evenly((rows, 2));
+        for ((outcome, result), panel) in
+            self.outcomes.iter().zip(&self.report.results).zip(&panels)
+        {
+            self.panel(panel, outcome, result)?;
+        }
+        canvas.present()?;
+        Ok(())
+    }
+
+    fn header(&self, header: &Canvas<'_>) -> Drawn {
+        let config = &self.report.config;
+        let load = match &config.trace {
+            None => format!(
+                "{} bursts of {} requests, one after the other",
+                config.rounds, config.requests
+            ),
+            Some(_) => format!("{} recorded requests", config.requests),
+        };
+        let title = "Requests in flight at each engine, for each way to choose one";
+        let subtitle = format!(
+            "Always the same {load}, through {} frontends to {} engines",
+            config.frontends, config.engines,
+        );
+        write(header, (24, 14), 23, &title)?;
+        write(header, (24, 44), 15, &subtitle)?;
+        self.legend(header, (24, 80))
+    }
+
+    fn legend(&self, header: &Canvas<'_>, (mut x, y): (i32, i32)) -> Drawn {
+        let engines = self.report.config.engines as usize;
+        let several = engines > COLOURS.len();
+        for (number, colour) in (0..engines.min(COLOURS.len())).zip(COLOURS) {
+            header.draw(&PathElement::new(
+                [(x, y), (x + 26, y)],
+                colour.stroke_width(3),
+            ))?;
+            if several {
+                x += 32;
+            } else {
+                write(header, (x + 32, y - 8), 14, &format!("engine {number}"))?;
+                x += 110;
+            }
+        }
+        if several {
+            write(
+                header,
+                (x + 4, y - 8),
+                14,
+                &format!("one line for each of {engines} engines"),
+            )?;
+            x += 220;
+        }
+        if self.report.config.trace.is_none() {
+            header.draw(&Rectangle::new(
+                [(x, y - 7), (x + 26, y + 7)],
+                PADDING.filled(),
+            ))?;
+            write(
+                header,
+                (x + 32, y - 8),
+                14,
+                &"slots decoded beyond those of an even split, at worst",
+            )?;
+        }
+        Ok(())
+    }
+
+    fn panel(&self, panel: &Canvas<'_>, outcome: &Outcome, result: &StrategyResult) -> Drawn {
+        write(panel, (24, 10), 18, &result.strategy.name())?;
+        write(panel, (24, 33), 14, &Note(&self.report.config, result))?;
+
+        let mut chart = ChartBuilder::on(panel)
+            .margin_top(58)
+            .margin_right(24)
+            .margin_bottom(6)
+            .margin_left(14)
+            .x_label_area_size(40)
+            .y_label_area_size(48)
+            .build_cartesian_2d(0.0..self.seconds, 0.0..self.requests)?;
+
+        if self.report.config.trace.is_none() {
+            let ideal = f64::from(self.report.config.ideal_batch());
+            let padded = f64::from(result.worst_padded_batch);
+            let slots = [(0.0, ideal), (self.seconds, padded)];
+            chart.draw_series([Rectangle::new(slots, PADDING.filled())])?;
+        }
+        chart
+            .configure_mesh()
+            .light_line_style(TRANSPARENT)
+            .bold_line_style(FAINT)
+            .axis_style(INK)
+            .label_style(font(13))
+            .axis_desc_style(font(14))
+            .x_labels(8)
+            .y_labels(7)
+            .x_label_formatter(&|seconds| format!("{seconds}"))
+            .y_label_formatter(&|requests| format!("{requests}"))
+            .x_desc("seconds since the first arrival")
+            .y_desc("requests in flight")
+            .draw()?;
+
+        let (origin, _) = bounds(outcome);
+        for (engine, colour) in (0..self.report.config.engines as usize).zip(COLOURS.iter().cycle())
+        {
+            let corners = outcome
+                .rounds
+                .iter()
+                .flat_map(|round| round.curve(engine, origin));
+            chart.draw_series(LineSeries::new(corners, colour.stroke_width(2)))?;
+        }
+        Ok(())
+    }
+}
+
+/// What the panel shows, in words.
+struct Note<'a>(&'a Config, &'a StrategyResult);
+
+impl fmt::Display for Note<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(config, result) = self;
+        if let Some(spread) = &result.in_flight_spread {
+            return write!(
+                f,
+                "most minus least: {} at worst, {:.1} on average",
+                spread.peak_requests, spread.mean_requests,
+            );
+        }
+        let Some(worst) = result
+            .rounds
+            .iter()
+            .max_by_key(|round| (round.padded_batch, round.spread))
+        else {
+            return Ok(());
+        };
+        write!(f, "worst split ")?;
+        match (worst.per_engine.iter().min(), worst.per_engine.iter().max()) {
+            (Some(least), Some(most)) if config.engines > 8 => write!(f, "{least} to {most}")?,
+            _ => {
+                let shares: Vec<_> = worst.per_engine.iter().map(u32::to_string).collect();
+                write!(f, "{}", shares.join("/"))?;
+            }
+        }
+        let cost = worst.padding_cost_percent.unwrap_or(0.0);
+        write!(
+            f,
+            " \u{2192} batch padded to {}, {cost:.1} % more than needed",
+            worst.padded_batch
+        )
+    }
+}
+
+fn bounds(outcome: &Outcome) -> (Duration, Duration) {
+    let bounds = || outcome.rounds.iter().filter_map(Timeline::bounds);
+    let start = bounds().map(|(start, _)| start).min().unwrap_or_default();
+    let end = bounds().map(|(_, end)| end).max().unwrap_or_default();
+    (start, end)
+}
+
+fn write(on: &Canvas<'_>, at: (i32, i32), size: u32, what: &impl ToString) -> Drawn {
+    on.draw(&Text::new(what.to_string(), at, font(size)))?;
     Ok(())
+}
+
+fn font(size: u32) -> TextStyle<'static> {
+    let top_left = Pos::new(HPos::Left, VPos::Top);
+    ("sans-serif", size).into_font().color(&INK).pos(top_left)
 }

@@ -59,6 +59,7 @@ mod chart;
 mod clock;
 mod deployment;
 mod error;
+mod grid;
 mod inbox;
 mod interrupt;
 mod kill;

@@ -9,12 +9,12 @@ use crate::roles::Assignment;
 use crate::strategy::Strategy;
 
 /// The replayed part of a trace when `--requests` does not say: as long as this, at the replay's speed.
-pub(crate) const TRACE_PORTION: Duration = Duration::from_secs(15);
+pub(crate) const TRACE_PORTION: Duration = Duration::from_secs(10);
 
 /// Sends bursts of requests through real frontend, coordinator and engine processes, and shows how evenly
 /// each strategy splits them.
 #[derive(Debug, Parser)]
-#[command(name = "burst", max_term_width = 100)]
+#[command(name = "burst")]
 pub(crate) struct Options {
     /// Engines (data-parallel ranks) to start, 1 to 256
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=256))]
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     pub(crate) frontends: u32,
 
     /// Requests in a burst, 1 to 100000 [default: 256]; with --trace, how many of its arrivals to replay
-    /// [default: those of the first 15 seconds of the replay]
+    /// [default: those of the first 10 seconds of the replay]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000))]
     pub(crate) requests: Option<u32>,
 

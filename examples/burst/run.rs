@@ -14,7 +14,7 @@ use crate::play;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::strategy::Strategy;
-use crate::table;
+use crate::table::Table;
 use crate::timeline::Timeline;
 use crate::trace;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
 
     let report = Report::new(options, rounds[0].len(), &outcomes);
     if let Some(path) = &options.chart {
-        chart::draw(path, options, &report, &outcomes)?;
+        chart::draw(path, &report, &outcomes)?;
     }
     let mut out = io::stdout().lock();
     if options.json {
@@ -55,14 +55,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
             .map_err(io::Error::from)
             .and_then(|()| writeln!(out))
     } else {
-        write!(
-            out,
-            "{}",
-            table::Table {
-                options,
-                report: &report
-            }
-        )
+        write!(out, "{}", Table(&report))
     }
     .map_err(Error::Output)
 }

@@ -108,6 +108,26 @@ impl Timeline {
         spread
     }
 
+    /// The requests in flight at one engine, as the corners of a line, by seconds since `origin`.
+    pub(crate) fn curve(&self, engine: usize, origin: Duration) -> Vec<(f64, f64)> {
+        let mut corners = Vec::new();
+        let mut before = 0;
+        for ((changed, _), (at, loads)) in self.entries.iter().zip(self.moments()) {
+            let now = loads[engine].requests;
+            if *changed == engine {
+                let seconds = at.saturating_sub(origin).as_secs_f64();
+                corners.extend([(seconds, f64::from(before)), (seconds, f64::from(now))]);
+                before = now;
+            }
+        }
+        corners
+    }
+
+    /// The time of the first arrival and of the last change.
+    pub(crate) fn bounds(&self) -> Option<(Duration, Duration)> {
+        Some((self.entries.first()?.1.at, self.entries.last()?.1.at))
+    }
+
     /// What each engine has in flight after each change.
     fn moments(&self) -> impl Iterator<Item = (Duration, Vec<Load>)> {
         let mut loads = vec![Load::default(); self.engines];

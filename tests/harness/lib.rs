@@ -1,1 +1,103 @@
-//! x
+//! What the tests of the contract share: a table of one's own, and processes to act on it.
+
+mod actor;
+mod random;
+
+pub use actor::{Actor, spawn_all};
+pub use random::Random;
+
+use headcount::{Options, Table};
+use std::ops::Deref;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A table in a directory of its own, which goes with it.
+#[derive(Debug)]
+pub struct TestTable {
+    table: Table,
+    path: PathBuf,
+    _directory: TempDir,
+}
+
+impl TestTable {
+    /// Creates a table with these options.
+    pub fn new(options: &Options) -> Self {
+        let directory = directory();
+        let path = directory.path().join("table");
+        let table = options.create(&path).expect("creates a table");
+        Self {
+            table,
+            path,
+            _directory: directory,
+        }
+    }
+
+    /// Creates a table of so many engines without caps.
+    pub fn with_engines(count: usize) -> Self {
+        Self::new(&Table::options().engines(count))
+    }
+
+    /// Where the table lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is in flight on each engine.
+    pub fn in_flight(&self) -> Vec<u32> {
+        in_flight(&self.table)
+    }
+
+    /// The tokens in flight on each engine.
+    pub fn tokens(&self) -> Vec<u32> {
+        let engines = self.table.snapshot().engines;
+        engines.iter().map(|engine| engine.tokens).collect()
+    }
+}
+
+impl Deref for TestTable {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.table
+    }
+}
+
+/// What is in flight on each engine of a table.
+pub fn in_flight(table: &Table) -> Vec<u32> {
+    let engines = table.snapshot().engines;
+    engines.iter().map(|engine| engine.in_flight).collect()
+}
+
+/// The difference between the most and the least loaded.
+pub fn spread(counts: &[u32]) -> u32 {
+    counts.iter().max().unwrap_or(&0) - counts.iter().min().unwrap_or(&0)
+}
+
+/// A new directory, in shared memory where there is some.
+pub fn directory() -> TempDir {
+    let shm = Path::new("/dev/shm");
+    let parent = if shm.is_dir() { shm } else { Path::new("/tmp") };
+    tempfile::Builder::new()
+        .prefix("headcount-test-")
+        .tempdir_in(parent)
+        .expect("makes a directory")
+}
+
+/// Whether this process runs as root.
+pub fn is_root() -> bool {
+    // SAFETY: always allowed, changes nothing.
+    unsafe { libc::geteuid() == 0 }
+}
+
+/// Waits for something that is to happen soon, and panics if it does not.
+pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "{what} did not happen"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,137 @@
+//! What needs a real fork, or a process that may make no system call.
+
+use headcount::{EngineStats, Error, Frontend, Permit, Publisher, Table};
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Forks a child that lives on with its copies of everything. Returns its pid.
+pub(crate) fn live() -> io::Result<i32> {
+    // SAFETY: the child only sleeps.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => loop {
+            // SAFETY: sleeping touches nothing. It goes when its parent's parent kills it.
+            unsafe { libc::pause() };
+        },
+        child => Ok(child),
+    }
+}
+
+/// Forks children that live on, while another thread joins and leaves all the time.
+pub(crate) fn while_joining(table: &Table, count: usize) -> io::Result<Vec<i32>> {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                drop(table.join());
+                drop(table.publisher());
+            }
+        });
+        let children = (0..count)
+            .map(|_| {
+                std::thread::sleep(std::time::Duration::from_micros(200));
+                live()
+            })
+            .collect();
+        stop.store(true, Ordering::Relaxed);
+        children
+    })
+}
+
+/// Forks a child that uses its copies of handles, and says what came of it:
+/// route, dropping the permits, publishing, and joining anew.
+pub(crate) fn used(
+    table: &Table,
+    frontend: Frontend,
+    permits: Vec<Permit>,
+    publisher: Option<&mut Publisher>,
+) -> io::Result<(Vec<Permit>, String)> {
+    let (mut reader, writer) = pipe()?;
+    // SAFETY: this process has one thread here, so its child may do anything.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            drop(reader);
+            let forked = |result: Result<(), Error>| match result {
+                Err(Error::Forked) => "forked",
+                Err(_) => "another error",
+                Ok(()) => "done",
+            };
+            let route = forked(frontend.route().map(drop));
+            let publish = publisher.map_or("none", |publisher| {
+                forked(publisher.publish(&[EngineStats::default()]))
+            });
+            drop(permits);
+            drop(frontend);
+            let join = forked(table.join().and_then(|own| own.route().map(drop)));
+            let said = format!("route {route}, publish {publish}, join {join}");
+            let bytes = said.as_bytes();
+            // SAFETY: the buffer is alive; then the child ends without touching what is its parent's.
+            unsafe {
+                libc::write(writer.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
+                libc::_exit(0)
+            }
+        }
+        child => {
+            drop(writer);
+            let mut said = String::new();
+            reader.read_to_string(&mut said)?;
+            // SAFETY: waits for the child of ours, and asks for no status.
+            unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            Ok((permits, said))
+        }
+    }
+}
+
+fn pipe() -> io::Result<(std::fs::File, std::fs::File)> {
+    let mut ends = [0; 2];
+    // SAFETY: writes two integers.
+    if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just given us both, and nobody else has them.
+    Ok(unsafe {
+        (
+            std::fs::File::from_raw_fd(ends[0]),
+            std::fs::File::from_raw_fd(ends[1]),
+        )
+    })
+}
+
+/// Forks a child that joins, forbids itself all system calls but `read`, `write` and `exit`, and then
+/// routes and finishes. The kernel kills it at the first other one.
+pub(crate) fn without_system_calls(frontend: &Frontend, count: usize) -> io::Result<()> {
+    let table = frontend.table().clone();
+    // SAFETY: this process has one thread here, so its child may do anything.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let own = table.join();
+            // SAFETY: concerns this child only.
+            let strict = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_STRICT) };
+            let done = own.is_ok_and(|own| {
+                let request = headcount::Request::new().tokens(7);
+                let done =
+                    (0..count).all(|_| own.route().is_ok() && own.route_with(&request).is_ok());
+                std::mem::forget(own);
+                done
+            });
+            let code = i64::from(!(strict == 0 && done));
+            // SAFETY: `exit` is the one way out that strict mode allows; `_exit` is another call.
+            unsafe { libc::syscall(libc::SYS_exit, code) };
+            unreachable!("exit does not return")
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: waits for the child of ours; writes to the integer only.
+            unsafe { libc::waitpid(child, &raw mut status, 0) };
+            if libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0 {
+                return Ok(());
+            }
+            Err(io::Error::other(format!(
+                "the child ended with {status:#x}"
+            )))
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! A process that acts on a table, told by its standard input. One command a line, one answer each.
+//!
+//! | command | answer |
+//! |---|---|
+//! | `open PATH`, `create PATH ENGINES`, `inherit` | `ok` |
+//! | `join` | `slot S` |
+//! | `leave` | `ok` |
+//! | `route [tokens N] [pin E]` | `engine E`; the permit is kept |
+//! | `burst N`, `burst-tokens N T` | how many of the N each engine got; the permits are kept |
+//! | `many N` | the same, by `route_many` |
+//! | `finish-all` | `ok` |
+//! | `held` | how many permits are kept for each engine |
+//! | `held-tokens` | the tokens of these |
+//! | `tie N` | how often each engine was chosen in N times route and finish |
+//! | `churn THREADS` | `ok`; routes and finishes until killed or told `pause` |
+//! | `pause` | `ok`; the threads have stopped, and what they hold is in `held` |
+//! | `publish N`, `publish-forever` | `ok`; statistics that all say the same number |
+//! | `publisher` | `ok` |
+//! | `reap-forever`, `open-forever PATH` | `ok` |
+//! | `fork-and-live` | the child's pid; the child keeps its copies and does nothing |
+//! | `fork-and-use` | what the child was told when it used its copies |
+//! | `fork-while-joining N` | the pids of N children that live on, forked while a thread joins and leaves |
+//! | `exec-sleep` | nothing: the process goes on as another program |
+//! | `no-system-calls N` | `ok`, after N times route and finish with all system calls forbidden |
+//!
+//! A call that fails is answered with `error` and the error's debug form.
+
+mod churn;
+mod forked;
+
+use churn::Churn;
+use headcount::{EngineStats, Error, Frontend, Options, Permit, Publisher, Request, Table};
+use std::io::{BufRead, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::thread;
+
+type Answer = Result<String, Box<dyn std::error::Error>>;
+
+#[derive(Default)]
+struct Actor {
+    table: Option<Table>,
+    frontend: Option<Frontend>,
+    publisher: Option<Publisher>,
+    permits: Vec<Permit>,
+    churn: Option<Churn>,
+}
+
+fn main() {
+    let mut actor = Actor::default();
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { return };
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let answer = actor
+            .act(&words)
+            .unwrap_or_else(|error| format!("error {error:?}"));
+        let mut output = std::io::stdout().lock();
+        if writeln!(output, "{answer}")
+            .and_then(|()| output.flush())
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+impl Actor {
+    fn act(&mut self, words: &[&str]) -> Answer {
+        let ok = || Ok("ok".to_owned());
+        match *words {
+            ["open", path] => {
+                self.table = Some(Table::open(path)?);
+                ok()
+            }
+            ["create", path, engines] => {
+                let options = Table::options().engines(engines.parse()?);
+                self.table = Some(options.open_or_create(path)?);
+                ok()
+            }
+            ["inherit"] => {
+                self.table = Some(Options::default().inherited()?);
+                ok()
+            }
+            ["join"] => {
+                let frontend = self.table()?.join()?;
+                let slot = frontend.slot();
+                self.frontend = Some(frontend);
+                Ok(format!("slot {slot}"))
+            }
+            ["leave"] => {
+                self.permits.clear();
+                self.frontend = None;
+                ok()
+            }
+            ["route", ref how @ ..] => {
+                let permit = self.frontend()?.route_with(&request(how)?)?;
+                let engine = permit.engine();
+                self.permits.push(permit);
+                Ok(format!("engine {engine}"))
+            }
+            ["burst", count] => self.burst(count.parse()?, 0),
+            ["burst-tokens", count, tokens] => self.burst(count.parse()?, tokens.parse()?),
+            ["many", count] => {
+                let permits = self.frontend()?.route_many(count.parse()?)?;
+                self.keep(permits)
+            }
+            ["finish-all"] => {
+                self.permits.clear();
+                ok()
+            }
+            ["held"] => self.count(&self.permits, |_| 1),
+            ["held-tokens"] => self.count(&self.permits, Permit::tokens),
+            ["tie", count] => {
+                let mut wins = vec![0_u32; self.engines()?];
+                for _ in 0..count.parse()? {
+                    wins[self.frontend()?.route()?.engine()] += 1;
+                }
+                Ok(join(&wins))
+            }
+            ["churn", threads] => {
+                self.churn = Some(Churn::start(self.frontend()?, threads.parse()?));
+                ok()
+            }
+            ["pause"] => {
+                let churn = self.churn.take().ok_or("not churning")?;
+                self.permits.extend(churn.pause());
+                ok()
+            }
+            ["publisher"] => {
+                self.publisher = Some(self.table()?.publisher()?);
+                ok()
+            }
+            ["publish", number] => {
+                self.publish(number.parse()?)?;
+                ok()
+            }
+            ["publish-forever"] => {
+                let table = self.table()?.clone();
+                let mut publisher = table.publisher()?;
+                let engines = self.engines()?;
+                thread::spawn(move || {
+                    for number in 1_u32.. {
+                        if publish(&mut publisher, engines, number).is_err() {
+                            return;
+                        }
+                    }
+                });
+                ok()
+            }
+            ["reap-forever"] => {
+                let table = self.table()?.clone();
+                thread::spawn(move || while table.reap().is_ok() {});
+                ok()
+            }
+            ["open-forever", path] => {
+                let path = path.to_owned();
+                thread::spawn(move || while Table::open(&path).is_ok() {});
+                ok()
+            }
+            ["fork-and-live"] => Ok(forked::live()?.to_string()),
+            ["fork-and-use"] => {
+                if self.publisher.is_none() {
+                    self.publisher = self.table()?.publisher().ok();
+                }
+                let table = self.table()?.clone();
+                let frontend = self.frontend()?.clone();
+                let permits = std::mem::take(&mut self.permits);
+                let publisher = self.publisher.as_mut();
+                let (permits, said) = forked::used(&table, frontend, permits, publisher)?;
+                self.permits = permits;
+                Ok(said)
+            }
+            ["fork-while-joining", count] => {
+                let children = forked::while_joining(self.table()?, count.parse()?)?;
+                let children: Vec<_> = children.iter().map(i32::to_string).collect();
+                Ok(children.join(" "))
+            }
+            ["exec-sleep"] => Err(Command::new("sleep")
+                .arg("1000")
+                .stdout(Stdio::null())
+                .exec()
+                .into()),
+            ["no-system-calls", count] => {
+                forked::without_system_calls(self.frontend()?, count.parse()?)?;
+                ok()
+            }
+            _ => Err(format!("no such command: {words:?}").into()),
+        }
+    }
+
+    fn table(&self) -> Result<&Table, String> {
+        self.table.as_ref().ok_or_else(|| "no table".to_owned())
+    }
+
+    fn frontend(&self) -> Result<&Frontend, String> {
+        self.frontend
+            .as_ref()
+            .ok_or_else(|| "not joined".to_owned())
+    }
+
+    fn engines(&self) -> Result<usize, String> {
+        let engines = self.table()?.snapshot().engines;
+        Ok(engines.last().map_or(0, |engine| engine.index + 1))
+    }
+
+    fn burst(&mut self, count: usize, tokens: u32) -> Answer {
+        let request = Request::new().tokens(tokens);
+        let mut placed = Vec::with_capacity(count);
+        for _ in 0..count {
+            match self.frontend()?.route_with(&request) {
+                Ok(permit) => placed.push(permit),
+                Err(Error::Saturated) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.keep(placed)
+    }
+
+    /// Keeps permits, and says how many there are for each engine.
+    fn keep(&mut self, permits: Vec<Permit>) -> Answer {
+        let said = self.count(&permits, |_| 1);
+        self.permits.extend(permits);
+        said
+    }
+
+    fn count(&self, permits: &[Permit], of: impl Fn(&Permit) -> u32) -> Answer {
+        let mut counts = vec![0; self.engines()?];
+        for permit in permits {
+            counts[permit.engine()] += of(permit);
+        }
+        Ok(join(&counts))
+    }
+
+    fn publish(&mut self, number: u32) -> Result<(), Box<dyn std::error::Error>> {
+        let engines = self.engines()?;
+        let publisher = self.publisher.as_mut().ok_or("not the publisher")?;
+        Ok(publish(publisher, engines, number)?)
+    }
+}
+
+/// Publishes statistics in which every number is the same one.
+fn publish(publisher: &mut Publisher, engines: usize, number: u32) -> Result<(), Error> {
+    let stats = EngineStats {
+        waiting: number,
+        running: number,
+        kv_usage: (number % 1000) as f32 / 1000.0,
+        in_flight: Some(number),
+    };
+    publisher.publish_with(&vec![stats; engines], [number.into(), number.into()])
+}
+
+fn request<'a>(mut words: &[&str]) -> Result<Request<'a>, Box<dyn std::error::Error>> {
+    let mut request = Request::new();
+    while let [key, value, rest @ ..] = words {
+        request = match *key {
+            "tokens" => request.tokens(value.parse()?),
+            "pin" => request.pin(value.parse()?),
+            _ => return Err(format!("no such option: {key}").into()),
+        };
+        words = rest;
+    }
+    Ok(request)
+}
+
+fn join(numbers: &[u32]) -> String {
+    let numbers: Vec<_> = numbers.iter().map(u32::to_string).collect();
+    numbers.join(" ")
+}

@@ -1,0 +1,521 @@
+//! C1 to C8: counts are exact, whatever races with whatever.
+
+use headcount::{Engine, EngineStats, Error, Permit, Request, Table};
+use headcount_tests::{Actor, Random, TestTable, in_flight, spawn_all, spread};
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
+
+fn add_up(into: &mut [u32], more: &[u32]) {
+    into.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
+}
+
+/// What all actors together hold, by their own count of permits.
+fn held(actors: &mut [Actor], how: &str, engines: usize) -> Vec<u32> {
+    let mut sum = vec![0; engines];
+    for actor in actors {
+        add_up(&mut sum, &actor.numbers(how));
+    }
+    sum
+}
+
+#[test]
+fn c1_in_flight_is_the_permits_of_all_processes() {
+    let table = TestTable::with_engines(5);
+    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    for _ in 0..12 {
+        for actor in &mut actors {
+            assert_eq!(actor.ask("churn 2"), "ok");
+        }
+        thread::sleep(Duration::from_millis(30));
+        for actor in &mut actors {
+            assert_eq!(actor.ask("pause"), "ok");
+        }
+        assert_eq!(table.in_flight(), held(&mut actors, "held", 5));
+    }
+    let by_frontend = table.snapshot().frontends;
+    for (actor, frontend) in actors.iter_mut().zip(by_frontend) {
+        let permits: u32 = actor.numbers("held").iter().sum();
+        assert_eq!(frontend.in_flight, u64::from(permits), "by the ledgers");
+        assert_eq!(actor.ask("finish-all"), "ok");
+    }
+    assert_eq!(table.in_flight(), [0; 5]);
+}
+
+#[test]
+fn c1_no_publication_and_no_reap_changes_a_count() {
+    let table = TestTable::with_engines(3);
+    let frontend = table.join().unwrap();
+    let permits = frontend.route_many(7).unwrap();
+    let before = table.in_flight();
+    let mut publisher = table.publisher().unwrap();
+    for waiting in [0, 1000, u32::MAX] {
+        let stats = EngineStats {
+            waiting,
+            running: waiting,
+            kv_usage: 1.0,
+            in_flight: Some(waiting),
+        };
+        publisher.publish(&[stats; 3]).unwrap();
+        table.reap().unwrap();
+        assert_eq!(table.in_flight(), before);
+    }
+    drop(permits);
+    assert_eq!(table.in_flight(), [0; 3]);
+}
+
+#[test]
+fn c2_burst_splits_exactly_across_processes() {
+    let table = TestTable::with_engines(4);
+    let mut publisher = Actor::open(ACTOR, table.path());
+    assert_eq!(publisher.ask("publish-forever"), "ok");
+    let mut actors = spawn_all(ACTOR, table.path(), 4);
+    for round in 1..=10 {
+        actors.iter_mut().for_each(|actor| actor.tell("burst 64"));
+        let mut placed = vec![0; 4];
+        for actor in &mut actors {
+            add_up(&mut placed, &actor.answered_numbers());
+        }
+        assert_eq!(placed, [64; 4]);
+        assert_eq!(table.in_flight(), [64 * round; 4]);
+    }
+}
+
+#[test]
+fn c2_the_spread_is_at_most_one_at_every_instant() {
+    let table = TestTable::with_engines(7);
+    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    let mut random = Random::seeded();
+    let mut looks = 0;
+    for _ in 0..40 {
+        actors.iter_mut().for_each(|actor| actor.tell("burst 2000"));
+        random.pause(300);
+        // All of them frozen wherever they are: an instant that can be looked at.
+        actors.iter().for_each(Actor::stop);
+        let counts = table.in_flight();
+        looks += usize::from(counts.iter().any(|&n| n % 6000 / 7 != 0));
+        assert!(spread(&counts) <= 1, "{counts:?}");
+        actors.iter().for_each(Actor::resume);
+        for actor in &mut actors {
+            actor.answer();
+            assert_eq!(actor.ask("finish-all"), "ok");
+        }
+    }
+    assert!(looks > 5, "only {looks} looks fell into a burst");
+}
+
+#[test]
+fn c2_threads_of_one_process_split_exactly_too() {
+    let table = TestTable::new(&Table::options().engines(6).lanes(2));
+    let frontend = table.join().unwrap();
+    let start = Barrier::new(5);
+    let permits: Vec<Permit> = thread::scope(|scope| {
+        let route = || {
+            start.wait();
+            (0..600).map(|_| frontend.route().unwrap()).collect()
+        };
+        let threads: Vec<_> = (0..5).map(|_| scope.spawn(route)).collect();
+        (threads.into_iter())
+            .flat_map(|thread| -> Vec<Permit> { thread.join().unwrap() })
+            .collect()
+    });
+    assert_eq!(table.in_flight(), [500; 6]);
+    drop(permits);
+    assert_eq!(table.in_flight(), [0; 6]);
+}
+
+#[test]
+fn c3_a_permit_finishes_once_wherever_it_is_dropped() {
+    let table = TestTable::with_engines(2);
+    let frontend = table.join().unwrap();
+    let permits = frontend.route_many(40).unwrap();
+    thread::scope(|scope| {
+        for permit in permits {
+            scope.spawn(move || drop(permit));
+        }
+    });
+    assert_eq!(table.in_flight(), [0; 2]);
+    // Now that lanes have finished what other lanes admitted, the frontend still holds nothing.
+    assert_eq!(table.snapshot().frontends[0].in_flight, 0);
+    drop(frontend);
+    assert_eq!(table.snapshot().frontends, []);
+    assert_eq!(table.reap().unwrap().frontends, 0);
+}
+
+#[test]
+fn c3_a_panic_and_a_cancelled_future_finish_their_permits() {
+    let table = TestTable::with_engines(2);
+    let frontend = table.join().unwrap();
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        let _permit = frontend.route().unwrap();
+        assert_eq!(table.in_flight(), [0; 2], "this is meant to fail");
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(table.in_flight(), [0; 2]);
+
+    let permit = frontend.route().unwrap();
+    let request = async move {
+        std::future::pending::<()>().await;
+        drop(permit);
+    };
+    assert_eq!(table.in_flight().iter().sum::<u32>(), 1);
+    drop(request);
+    assert_eq!(table.in_flight(), [0; 2]);
+}
+
+#[test]
+fn c3_a_permit_outlives_its_frontend_and_its_table() {
+    let table = TestTable::with_engines(1);
+    let permit = Table::open(table.path())
+        .unwrap()
+        .join()
+        .unwrap()
+        .route()
+        .unwrap();
+    assert_eq!(
+        table.reap().unwrap().frontends,
+        0,
+        "its frontend is not dead"
+    );
+    assert_eq!(table.in_flight(), [1]);
+    drop(permit);
+    assert_eq!(table.in_flight(), [0]);
+    assert_eq!(table.snapshot().frontends, []);
+}
+
+#[test]
+fn c4_an_engine_cap_is_never_exceeded_by_racing_processes() {
+    let options = Table::options()
+        .engine(Engine::named("a").max_in_flight(10))
+        .engine(Engine::named("b").max_in_flight(3));
+    race_for_places(&options, 13, 0, |counts, _| {
+        counts[0] <= 10 && counts[1] <= 3
+    });
+}
+
+#[test]
+fn c4_the_tables_cap_is_never_exceeded_by_racing_processes() {
+    let options = Table::options().engines(3).max_in_flight(11);
+    race_for_places(&options, 11, 0, |counts, _| {
+        counts.iter().sum::<u32>() <= 11
+    });
+}
+
+#[test]
+fn c5_a_token_cap_is_never_exceeded_by_racing_processes() {
+    let options = Table::options()
+        .engine(Engine::named("a").max_tokens(500))
+        .engine(Engine::named("b").max_tokens(250));
+    race_for_places(&options, 7, 100, |_, tokens| {
+        tokens[0] <= 500 && tokens[1] <= 250
+    });
+}
+
+#[test]
+fn c5_the_tables_token_cap_is_never_exceeded_by_racing_processes() {
+    let options = Table::options()
+        .engines(2)
+        .max_tokens(950)
+        .max_in_flight(20);
+    race_for_places(&options, 9, 100, |_, tokens| {
+        tokens.iter().sum::<u32>() <= 950
+    });
+}
+
+/// Three processes race for `places` places, over and over, while we look on.
+fn race_for_places(
+    options: &headcount::Options,
+    places: u32,
+    tokens: u32,
+    within: impl Fn(&[u32], &[u32]) -> bool,
+) {
+    let table = TestTable::new(options);
+    let engines = table.snapshot().engines.len();
+    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    let mut shared = 0;
+    for _ in 0..150 {
+        let burst = format!("burst-tokens {places} {tokens}");
+        actors.iter_mut().for_each(|actor| actor.tell(&burst));
+        for _ in 0..20 {
+            // Frozen, so that what we add up was true at one instant.
+            actors.iter().for_each(Actor::stop);
+            let (counts, tokens) = (table.in_flight(), table.tokens());
+            actors.iter().for_each(Actor::resume);
+            assert!(within(&counts, &tokens), "{counts:?} {tokens:?}");
+        }
+        let mut placed = vec![0; engines];
+        let mut winners = 0;
+        for actor in &mut actors {
+            let own = actor.answered_numbers();
+            winners += usize::from(own.iter().any(|&n| n > 0));
+            add_up(&mut placed, &own);
+        }
+        shared += usize::from(winners > 1);
+        assert_eq!(
+            placed.iter().sum::<u32>(),
+            places,
+            "all places are taken, and no more"
+        );
+        assert_eq!(table.in_flight(), placed);
+        assert!(within(&table.in_flight(), &table.tokens()));
+        for actor in &mut actors {
+            assert_eq!(actor.ask("finish-all"), "ok");
+        }
+        assert_eq!(table.in_flight(), vec![0; engines]);
+    }
+    assert!(shared > 0, "the processes never raced for the same places");
+}
+
+#[test]
+fn c4_full_is_said_at_once_and_counts_nothing() {
+    let table = TestTable::new(&Table::options().engine(Engine::named("a").max_in_flight(2)));
+    let frontend = table.join().unwrap();
+    let permits = frontend.route_many(2).unwrap();
+    assert!(matches!(frontend.route(), Err(Error::Saturated)));
+    let pinned = frontend.route_with(&Request::new().pin(0));
+    assert!(matches!(pinned, Err(Error::Saturated)));
+    assert_eq!(table.in_flight(), [2]);
+    drop(permits);
+    assert!(frontend.route().is_ok());
+}
+
+#[test]
+fn c5_tokens_are_exact_like_requests() {
+    let table = TestTable::with_engines(3);
+    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    for _ in 0..12 {
+        for actor in &mut actors {
+            assert_eq!(actor.ask("churn 2"), "ok");
+        }
+        thread::sleep(Duration::from_millis(30));
+        for actor in &mut actors {
+            assert_eq!(actor.ask("pause"), "ok");
+        }
+        assert_eq!(table.tokens(), held(&mut actors, "held-tokens", 3));
+        assert_eq!(table.in_flight(), held(&mut actors, "held", 3));
+    }
+    for actor in &mut actors {
+        assert_eq!(actor.ask("finish-all"), "ok");
+    }
+    assert_eq!(
+        (table.tokens(), table.in_flight()),
+        (vec![0; 3], vec![0; 3])
+    );
+}
+
+#[test]
+fn c5_an_engine_counts_up_to_its_last_token_and_no_further() {
+    let table = TestTable::with_engines(1);
+    let frontend = table.join().unwrap();
+    let most = frontend
+        .route_with(&Request::new().tokens(u32::MAX))
+        .unwrap();
+    let more = frontend.route_with(&Request::new().tokens(1));
+    assert!(
+        matches!(more, Err(Error::Saturated)),
+        "2^32 tokens cannot be counted"
+    );
+    let free = frontend.route().unwrap();
+    assert_eq!(
+        (table.tokens(), table.in_flight()),
+        (vec![u32::MAX], vec![2])
+    );
+    drop((most, free));
+    assert_eq!((table.tokens(), table.in_flight()), (vec![0], vec![0]));
+}
+
+#[test]
+fn c6_route_many_places_as_that_many_routes_would() {
+    let table = TestTable::with_engines(4);
+    let frontend = table.join().unwrap();
+    let lead: Vec<_> = (0..3)
+        .map(|_| frontend.route_with(&Request::new().pin(2)).unwrap())
+        .collect();
+    let permits = frontend.route_many(13).unwrap();
+    assert_eq!(table.in_flight(), [4, 4, 4, 4]);
+    drop((permits, lead));
+    assert!(frontend.route_many(0).unwrap().is_empty());
+}
+
+#[test]
+fn c6_route_many_places_all_or_none() {
+    let options = Table::options()
+        .engine(Engine::named("a").max_in_flight(3).max_tokens(1000))
+        .engine(Engine::named("b").max_in_flight(4))
+        .max_in_flight(6);
+    let table = TestTable::new(&options);
+    let frontend = table.join().unwrap();
+    for too_many in [7, 8, 1000, usize::MAX] {
+        assert!(matches!(
+            frontend.route_many(too_many),
+            Err(Error::Saturated)
+        ));
+        assert_eq!(table.in_flight(), [0, 0]);
+    }
+    let big = Request::new().tokens(600);
+    assert!(matches!(
+        frontend.route_many_with(6, &big),
+        Err(Error::Saturated)
+    ));
+    assert_eq!(frontend.route_many_with(5, &big).unwrap().len(), 5);
+    assert_eq!(frontend.route_many(6).unwrap().len(), 6);
+    for engine in [0, 1] {
+        table.down(engine).unwrap();
+    }
+    assert!(matches!(
+        frontend.route_many(2),
+        Err(Error::Unavailable { .. })
+    ));
+}
+
+#[test]
+fn c6_racing_route_many_is_still_all_or_none() {
+    let table = TestTable::new(&Table::options().engine(Engine::named("a").max_in_flight(10)));
+    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    for _ in 0..200 {
+        actors.iter_mut().for_each(|actor| actor.tell("many 6"));
+        let mut placed = 0;
+        for actor in &mut actors {
+            match actor.answer().as_str() {
+                "6" => placed += 6,
+                "error Saturated" => {}
+                other => panic!("{other}"),
+            }
+        }
+        // One of them, or none if two were in each other's way.
+        assert!(placed <= 6);
+        assert_eq!(table.in_flight(), [placed]);
+        for actor in &mut actors {
+            actor.ask("finish-all");
+        }
+    }
+}
+
+#[test]
+fn c7_ties_favour_no_engine() {
+    let table = TestTable::with_engines(5);
+    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    // Each request finishes before the next one arrives, so all engines are equal every time.
+    for actor in &mut actors {
+        assert_eq!(actor.numbers("tie 1000"), [200; 5], "per frontend");
+    }
+    // Over all frontends, even if each has but one tie to break.
+    let mut wins = vec![0; 5];
+    for actor in &mut actors {
+        add_up(&mut wins, &actor.numbers("tie 1"));
+    }
+    assert_eq!(spread(&wins), 1, "{wins:?}");
+}
+
+#[test]
+fn c7_ties_among_some_favour_none_of_them() {
+    let table = TestTable::with_engines(8);
+    for engine in [2, 3, 4, 5, 6] {
+        table.down(engine).unwrap();
+    }
+    let mut actor = Actor::join(ACTOR, table.path());
+    assert_eq!(actor.numbers("tie 900"), [300, 300, 0, 0, 0, 0, 0, 300]);
+}
+
+#[test]
+fn c7_frontends_that_live_for_one_request_favour_none() {
+    let table = TestTable::with_engines(4);
+    let mut wins = vec![0; 4];
+    for _ in 0..80 {
+        wins[table.join().unwrap().route().unwrap().engine()] += 1;
+    }
+    assert_eq!(wins, [20; 4]);
+}
+
+#[test]
+fn c7_racing_frontends_favour_none() {
+    let table = TestTable::with_engines(4);
+    let mut actors = spawn_all(ACTOR, table.path(), 4);
+    actors.iter_mut().for_each(|actor| actor.tell("tie 400000"));
+    let mut wins = vec![0; 4];
+    for actor in &mut actors {
+        add_up(&mut wins, &actor.answered_numbers());
+    }
+    // Others are in flight now and then, so not every choice is a tie; over
+    // many, that evens out. The mean is 400,000.
+    assert!(spread(&wins) < 60_000, "{wins:?}");
+}
+
+#[test]
+fn c8_engines_that_may_not_be_chosen_have_no_influence() {
+    let table = TestTable::new(
+        &Table::options()
+            .engines(6)
+            .engine(Engine::named("full").max_in_flight(1)),
+    );
+    let frontend = table.join().unwrap();
+    let full = frontend.route_with(&Request::new().pin(6)).unwrap();
+    table.down(0).unwrap();
+    table.drain(3).unwrap();
+    let excluded = [5];
+    let request = Request::new().not(&excluded);
+    let mut permits = Vec::new();
+    for n in 0..300 {
+        permits.push(frontend.route_with(&request).unwrap());
+        let counts = table.in_flight();
+        let (others, open) = (
+            [counts[0], counts[3], counts[5]],
+            [counts[1], counts[2], counts[4]],
+        );
+        assert_eq!(others, [0; 3]);
+        assert!(spread(&open) <= 1, "after {n}: {counts:?}");
+    }
+    assert_eq!(table.in_flight(), [0, 100, 100, 0, 100, 0, 1]);
+    drop(full);
+}
+
+#[test]
+fn c8_an_engine_that_comes_back_starts_from_what_is_in_flight() {
+    let table = TestTable::with_engines(3);
+    let frontend = table.join().unwrap();
+    let permits = frontend.route_many(30).unwrap();
+    for _ in 0..3 {
+        assert_eq!(table.remove(1).unwrap(), 10);
+        assert_eq!(
+            table.in_flight(),
+            [10; 3],
+            "it is leaving, and what is in flight stays counted"
+        );
+        let other = table.add(&Engine::named("other")).unwrap();
+        assert_eq!(other, 3, "its slot is not another engine's while it leaves");
+        assert_eq!(
+            table.add(&Engine::named("1")).unwrap(),
+            1,
+            "it comes back to its own slot"
+        );
+        assert_eq!(table.in_flight(), [10, 10, 10, 0]);
+        table.remove(other).unwrap();
+    }
+    assert_eq!(frontend.route_many(3).unwrap().len(), 3);
+    drop(permits);
+    assert_eq!(table.in_flight(), [0; 3]);
+    let engines: HashSet<_> = (0..3).map(|_| frontend.route().unwrap().engine()).collect();
+    assert_eq!(engines.len(), 3, "and then it is one of three again");
+}
+
+#[test]
+fn c8_a_slot_is_reused_only_when_nothing_is_counted_on_it() {
+    let table = TestTable::new(&Table::options().engines(2).max_engines(2));
+    let frontend = table.join().unwrap();
+    let old = frontend.route_with(&Request::new().pin(0)).unwrap();
+    table.remove(0).unwrap();
+    let full = table.add(&Engine::named("new"));
+    assert!(matches!(full, Err(Error::EnginesFull { max_engines: 2 })));
+    assert_eq!(
+        old.engine_name(),
+        "0",
+        "a permit's number stands for the same engine"
+    );
+    drop(old);
+    assert_eq!(table.add(&Engine::named("new")).unwrap(), 0);
+    assert_eq!(in_flight(&table), [0, 0]);
+}

@@ -1,0 +1,326 @@
+//! K1 to K4: processes are killed, stopped and forked at any moment, and the counts stay exact.
+
+use headcount::{Error, Request, Table};
+use headcount_tests::{Actor, Random, TestTable, eventually, is_root, spawn_all, spread};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
+
+fn held(actors: &mut [Actor], how: &str, engines: usize) -> Vec<u32> {
+    let mut sum = vec![0; engines];
+    for actor in actors {
+        let own = actor.numbers(how);
+        sum.iter_mut().zip(own).for_each(|(sum, n)| *sum += n);
+    }
+    sum
+}
+
+#[test]
+fn k1_kill_at_any_moment_leaks_nothing_and_blocks_nobody() {
+    let table = TestTable::new(&Table::options().engines(3).max_in_flight(10_000));
+    let mut survivors = spawn_all(ACTOR, table.path(), 2);
+    let mut random = Random::seeded();
+    let mut leaks = 0;
+    for _ in 0..60 {
+        let mut victims = spawn_all(ACTOR, table.path(), 2);
+        for actor in survivors.iter_mut().chain(&mut victims) {
+            assert_eq!(actor.ask("churn 2"), "ok");
+        }
+        thread::sleep(Duration::from_millis(2));
+        random.pause(3000);
+        victims.into_iter().for_each(Actor::kill);
+        for actor in &mut survivors {
+            assert_eq!(actor.ask("pause"), "ok", "the survivor is not blocked");
+        }
+        let reaped = table.reap().unwrap();
+        leaks += reaped.requests;
+        assert_eq!(reaped.frontends, 2);
+        assert_eq!(table.in_flight(), held(&mut survivors, "held", 3));
+        assert_eq!(table.tokens(), held(&mut survivors, "held-tokens", 3));
+        assert_eq!(table.reap().unwrap().frontends, 0);
+    }
+    assert!(leaks > 100, "the victims held only {leaks} requests");
+    for actor in &mut survivors {
+        assert_eq!(actor.ask("finish-all"), "ok");
+    }
+    assert_eq!(table.in_flight(), [0; 3]);
+    // The table's own count, too, is back at 0: all its 10,000 places are there.
+    let all = table.join().unwrap().route_many(10_000).unwrap();
+    assert_eq!(all.len(), 10_000);
+}
+
+#[test]
+fn k1_the_reaper_may_die_anywhere_too() {
+    let table = TestTable::with_engines(40);
+    let mut survivor = Actor::join(ACTOR, table.path());
+    let mut random = Random::seeded();
+    let mut halfway = 0;
+    for round in 0..80 {
+        assert_eq!(survivor.ask("churn 1"), "ok");
+        let mut victims = spawn_all(ACTOR, table.path(), 3);
+        for victim in &mut victims {
+            victim.ask("burst-tokens 800 3");
+            assert_eq!(victim.ask("churn 1"), "ok");
+        }
+        let mut reaper = Actor::open(ACTOR, table.path());
+        assert_eq!(reaper.ask("reap-forever"), "ok");
+        victims.into_iter().for_each(Actor::kill);
+        random.pause(150);
+        reaper.kill();
+        assert_eq!(survivor.ask("pause"), "ok");
+        let reaped = table.reap().unwrap();
+        halfway += u32::from(reaped.requests > 0 && reaped.requests < 2000);
+        assert_eq!(table.in_flight(), survivor.numbers("held"), "round {round}");
+        assert_eq!(
+            table.tokens(),
+            survivor.numbers("held-tokens"),
+            "round {round}"
+        );
+    }
+    assert!(halfway > 0, "no reaper was killed half-way");
+}
+
+#[test]
+fn k1_what_the_dead_held_no_longer_weighs() {
+    let table = TestTable::with_engines(4);
+    let frontend = table.join().unwrap();
+    let mut victim = Actor::join(ACTOR, table.path());
+    for _ in 0..9 {
+        assert_eq!(victim.ask("route pin 2"), "engine 2");
+    }
+    victim.kill();
+    assert_eq!(table.in_flight(), [0, 0, 9, 0], "dead, not reaped yet");
+    let before: Vec<_> = (0..6).map(|_| frontend.route().unwrap()).collect();
+    assert_eq!(table.in_flight(), [2, 2, 9, 2]);
+    let reaped = table.reap().unwrap();
+    assert_eq!((reaped.frontends, reaped.requests), (1, 9));
+    let after = frontend.route_many(10).unwrap();
+    assert_eq!(table.in_flight(), [4; 4]);
+    drop((before, after));
+}
+
+#[test]
+fn k1_reaping_happens_by_itself() {
+    let full = |table: &TestTable| {
+        let mut victim = Actor::join(ACTOR, table.path());
+        assert_eq!(victim.ask("burst 4"), "4");
+        victim.kill();
+        assert_eq!(table.in_flight(), [4]);
+    };
+    let options = Table::options().engines(1).max_in_flight(4);
+
+    let table = TestTable::new(&options);
+    let frontend = table.join().unwrap();
+    full(&table);
+    assert!(frontend.route().is_ok(), "on saturation");
+
+    let table = TestTable::new(&options);
+    full(&table);
+    let _frontend = table.join().unwrap();
+    assert_eq!(table.in_flight(), [0], "on join");
+
+    let table = TestTable::new(&options);
+    let reaper = table.reap_every(Duration::from_millis(5)).unwrap();
+    full(&table);
+    eventually("a reap in the background", || table.in_flight() == [0]);
+    drop(reaper);
+    full(&table);
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(table.in_flight(), [4], "the thread ends with its handle");
+}
+
+#[test]
+fn k1_a_lane_is_as_good_as_new_after_its_holder_died() {
+    let table = TestTable::new(&Table::options().engines(2).max_frontends(1).lanes(1));
+    for round in 0..30 {
+        let mut actor = Actor::join(ACTOR, table.path());
+        let placed = actor.numbers("burst 11");
+        assert_eq!(
+            (table.in_flight(), spread(&placed)),
+            (placed, 1),
+            "round {round}"
+        );
+        actor.kill();
+    }
+    assert_eq!(table.reap().unwrap().requests, 11);
+    assert_eq!(table.in_flight(), [0, 0]);
+}
+
+#[test]
+fn k2_a_stopped_process_is_alive() {
+    let table = TestTable::with_engines(2);
+    let mut actor = Actor::join(ACTOR, table.path());
+    assert_eq!(actor.ask("burst 6"), "3 3");
+    actor.stop();
+    thread::sleep(Duration::from_millis(100));
+    assert_eq!(table.reap().unwrap().frontends, 0);
+    assert_eq!(table.in_flight(), [3, 3]);
+    assert!(table.snapshot().frontends[0].alive);
+    actor.resume();
+    assert_eq!(actor.ask("burst 2"), "1 1");
+    // SIGKILL needs no SIGCONT before it.
+    actor.stop();
+    actor.kill();
+    assert_eq!(table.reap().unwrap().requests, 8);
+}
+
+#[test]
+fn k2_a_living_pid_does_not_keep_a_dead_lane() {
+    // An exec keeps the pid and ends the program that held the lane.
+    let table = TestTable::with_engines(1);
+    let mut child = {
+        let mut actor = Actor::join(ACTOR, table.path());
+        assert_eq!(actor.ask("burst 5"), "5");
+        let pid = table.snapshot().frontends[0].pid;
+        assert_eq!(pid as i32, actor.pid());
+        actor
+    };
+    let pid = child.ask("exec-sleep");
+    assert_eq!(pid, "", "the program is gone, its process is not");
+    eventually("the reap", || {
+        table.reap().unwrap().requests == 5 || table.in_flight() == [0]
+    });
+    // SAFETY: signal 0 only asks whether the process is there.
+    assert_eq!(
+        unsafe { libc::kill(child.pid(), 0) },
+        0,
+        "the pid is alive all the while"
+    );
+}
+
+#[test]
+fn k2_liveness_is_seen_across_pid_namespaces() {
+    let table = TestTable::with_engines(2);
+    let mut command = Command::new("unshare");
+    if !is_root() {
+        command.args(["--user", "--map-current-user"]);
+    }
+    command.args(["--pid", "--fork", "--kill-child", ACTOR]);
+    let probe = Command::new("unshare")
+        .args(command.get_args().take_while(|a| *a != ACTOR))
+        .arg("true")
+        .status();
+    if !probe.is_ok_and(|status| status.success()) {
+        println!("skipped: this machine lets nobody make a pid namespace");
+        return;
+    }
+    let mut inside = Actor::start(&mut command);
+    assert_eq!(
+        inside.ask(&format!("open {}", table.path().display())),
+        "ok"
+    );
+    assert_eq!(inside.ask("join"), "slot 0");
+    assert_eq!(inside.ask("burst 4"), "2 2");
+    assert_eq!(
+        table.snapshot().frontends[0].pid,
+        1,
+        "it believes that it is process 1"
+    );
+    assert_eq!(table.reap().unwrap().frontends, 0, "it is alive");
+
+    let mut outside = Actor::join(ACTOR, table.path());
+    assert_eq!(outside.ask("burst 2"), "1 1");
+    outside.kill();
+    // Seen from inside, where that pid never was.
+    assert_eq!(
+        inside.ask("join"),
+        "slot 1",
+        "joins once more, and reaps before"
+    );
+    eventually("the reap by the one inside", || table.in_flight() == [2, 2]);
+    inside.kill();
+    eventually("the death of the one inside", || {
+        table.reap().unwrap().frontends > 0 || table.in_flight() == [0, 0]
+    });
+    assert_eq!(table.in_flight(), [0, 0]);
+}
+
+#[test]
+fn k3_a_child_never_acts_as_its_parent() {
+    let table = TestTable::with_engines(2);
+    let mut actor = Actor::join(ACTOR, table.path());
+    assert_eq!(actor.ask("burst 6"), "3 3");
+    let said = actor.ask("fork-and-use");
+    assert_eq!(said, "route forked, publish forked, join done");
+    assert_eq!(
+        table.in_flight(),
+        [3, 3],
+        "what the child dropped was not its own"
+    );
+    assert_eq!(actor.ask("held"), "3 3");
+    assert_eq!(actor.ask("burst 2"), "1 1", "the parent goes on");
+    assert_eq!(actor.ask("finish-all"), "ok");
+    assert_eq!(table.in_flight(), [0, 0]);
+}
+
+#[test]
+fn k3_a_child_that_lives_on_does_not_keep_its_dead_parent_alive() {
+    let table = TestTable::with_engines(2);
+    let mut actor = Actor::join(ACTOR, table.path());
+    assert_eq!(actor.ask("publisher"), "ok");
+    assert_eq!(actor.ask("burst 6"), "3 3");
+    let child: i32 = actor.ask("fork-and-live").parse().unwrap();
+    actor.kill();
+    let reaped = table.reap().unwrap();
+    assert_eq!((reaped.frontends, reaped.requests), (1, 6));
+    assert!(
+        table.publisher().is_ok(),
+        "nor does it keep the publisher's place"
+    );
+    // SAFETY: signals the child that the actor has told us of; its parent is gone, so it was adopted.
+    let was_alive = unsafe { libc::kill(child, libc::SIGKILL) } == 0;
+    assert!(was_alive, "the child lived all the while");
+}
+
+#[test]
+fn k3_fork_while_others_join_keeps_no_lock() {
+    // Forks go on in one thread while frontends join and leave in another.
+    let table = TestTable::with_engines(1);
+    let mut actor = Actor::open(ACTOR, table.path());
+    let children = actor.numbers("fork-while-joining 150");
+    assert!(children.len() > 100);
+    actor.kill();
+    let reaped = table.reap().unwrap();
+    let frontends = table.snapshot().frontends;
+    for child in children {
+        // SAFETY: as above.
+        unsafe { libc::kill(child as i32, libc::SIGKILL) };
+    }
+    assert_eq!(frontends, [], "{reaped:?}");
+}
+
+#[test]
+fn k4_when_all_are_dead_the_next_to_open_finds_the_table_empty() {
+    let table = TestTable::with_engines(3);
+    for _ in 0..20 {
+        let mut actors = spawn_all(ACTOR, table.path(), 3);
+        for actor in &mut actors {
+            actor.ask("burst-tokens 30 5");
+            assert_eq!(actor.ask("churn 1"), "ok");
+        }
+        thread::sleep(Duration::from_millis(5));
+        actors.into_iter().for_each(Actor::kill);
+        let opened = Table::open(table.path()).unwrap();
+        let view = opened.snapshot();
+        assert_eq!((view.frontends.len(), table.in_flight()), (0, vec![0; 3]));
+        assert_eq!(table.tokens(), [0; 3]);
+    }
+}
+
+#[test]
+fn a_full_table_says_so_and_has_room_again_after_a_death() {
+    let table = TestTable::new(&Table::options().engines(1).max_frontends(2));
+    let mut actors = spawn_all(ACTOR, table.path(), 2);
+    assert!(matches!(
+        table.join(),
+        Err(Error::FrontendsFull { max_frontends: 2 })
+    ));
+    assert_eq!(actors[0].ask("burst 1"), "1", "the others go on");
+    actors.pop().unwrap().kill();
+    let frontend = table.join().unwrap();
+    drop(frontend.route_with(&Request::new()).unwrap());
+    drop(frontend);
+    assert!(table.join().is_ok(), "leaving makes room, too");
+}

@@ -1,0 +1,306 @@
+//! S1 to S5: what is published is seen whole, stops nobody, and never hides what is in flight.
+
+use headcount::{EngineStats, Error, Policy, Request, Table};
+use headcount_tests::{Actor, Random, TestTable, eventually, spawn_all, spread};
+use std::thread;
+use std::time::Duration;
+
+const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
+
+/// Looks at the snapshot; fails if its parts are of different publications. Returns its number.
+fn whole(table: &Table) -> u64 {
+    let view = table.snapshot();
+    let snapshot = view.snapshot.expect("something was published");
+    let [number, again] = snapshot.words;
+    assert_eq!(number, again);
+    for engine in &view.engines {
+        let stats = engine.stats.expect("every engine was published");
+        let numbers = [stats.waiting, stats.running, stats.in_flight.unwrap()];
+        assert_eq!(numbers.map(u64::from), [number; 3]);
+        assert_eq!(stats.kv_usage, (number % 1000) as f32 / 1000.0);
+    }
+    number
+}
+
+#[test]
+fn s1_a_publication_is_seen_whole_or_not_at_all() {
+    let table = TestTable::with_engines(64);
+    assert_eq!(table.snapshot().snapshot, None, "nothing was published yet");
+    let mut publisher = Actor::open(ACTOR, table.path());
+    assert_eq!(publisher.ask("publish-forever"), "ok");
+    eventually("a publication", || table.snapshot().snapshot.is_some());
+    let (first, mut last, mut changes) = (whole(&table), 0, 0);
+    for _ in 0..30_000 {
+        let number = whole(&table);
+        assert!(number >= last, "{number} was seen after {last}");
+        changes += usize::from(number != last);
+        last = number;
+    }
+    assert!(
+        changes > 100 && last > first,
+        "only {changes} publications were seen"
+    );
+}
+
+#[test]
+fn s1_a_publication_carries_its_time() {
+    let table = TestTable::with_engines(1);
+    let mut publisher = table.publisher().unwrap();
+    publisher.publish(&[EngineStats::default()]).unwrap();
+    thread::sleep(Duration::from_millis(30));
+    let age = table.snapshot().snapshot.unwrap().age;
+    assert!(
+        age >= Duration::from_millis(30) && age < Duration::from_secs(20),
+        "{age:?}"
+    );
+    publisher.publish_with(&[], [7, 8]).unwrap();
+    let view = table.snapshot();
+    assert!(view.snapshot.unwrap().age < age);
+    assert_eq!(view.snapshot.unwrap().words, [7, 8]);
+    assert_eq!(
+        view.engines[0].stats, None,
+        "what a publication leaves out is absent"
+    );
+}
+
+#[test]
+fn s2_a_publisher_killed_half_way_costs_readers_nothing_and_is_taken_over() {
+    let table = TestTable::with_engines(64);
+    let frontend = table.join().unwrap();
+    let mut random = Random::seeded();
+    for _ in 0..40 {
+        let mut publisher = Actor::open(ACTOR, table.path());
+        assert_eq!(publisher.ask("publish-forever"), "ok");
+        let pid = publisher.pid() as u32;
+        let held = table.publisher();
+        assert!(
+            matches!(held, Err(Error::PublisherHeld { pid: p }) if p == pid),
+            "{held:?}"
+        );
+        eventually("a publication", || table.snapshot().snapshot.is_some());
+        random.pause(500);
+        publisher.kill();
+        let last = whole(&table);
+        assert_eq!(whole(&table), last, "the last complete one stays");
+        drop(frontend.route().unwrap());
+        assert_eq!(table.snapshot().publisher, None);
+        let mut next = table.publisher().expect("it is taken over at once");
+        next.publish_with(&[], [1, 1]).unwrap();
+    }
+}
+
+#[test]
+fn s2_a_stopped_publisher_costs_readers_nothing() {
+    let table = TestTable::with_engines(64);
+    let frontend = table.join().unwrap();
+    let mut publisher = Actor::open(ACTOR, table.path());
+    assert_eq!(publisher.ask("publish-forever"), "ok");
+    let mut random = Random::seeded();
+    eventually("a publication", || table.snapshot().snapshot.is_some());
+    for _ in 0..50 {
+        random.pause(300);
+        publisher.stop();
+        let number = whole(&table);
+        for _ in 0..100 {
+            drop(frontend.route().unwrap());
+            assert_eq!(whole(&table), number);
+        }
+        let held = table.publisher();
+        assert!(
+            matches!(held, Err(Error::PublisherHeld { .. })),
+            "it is alive"
+        );
+        publisher.resume();
+    }
+}
+
+#[test]
+fn s3_a_snapshot_never_makes_an_engine_look_less_loaded() {
+    // Engine 0 has more in flight, and the snapshot says that it has nothing to do.
+    let table = TestTable::with_engines(2);
+    let frontend = table.join().unwrap();
+    let _lead: Vec<_> = (0..3)
+        .map(|_| frontend.route_with(&Request::new().pin(0)).unwrap())
+        .collect();
+    let mut publisher = table.publisher().unwrap();
+    let idle = EngineStats::default();
+    let busy = EngineStats { running: 1, ..idle };
+    publisher.publish(&[idle, busy]).unwrap();
+    for policy in [Policy::in_flight(), Policy::open(), Policy::floor()] {
+        let engine = frontend
+            .clone()
+            .with_policy(policy.clone())
+            .route()
+            .unwrap()
+            .engine();
+        assert_eq!(engine, 1, "{policy:?}");
+    }
+}
+
+#[test]
+fn s3_pressure_and_other_traffic_do_raise_a_load() {
+    let table = TestTable::with_engines(2);
+    let frontend = table.join().unwrap();
+    let _even = frontend.route_many(20).unwrap();
+    let mut publisher = table.publisher().unwrap();
+    let queue = EngineStats {
+        waiting: 5,
+        running: 5,
+        kv_usage: 0.9,
+        in_flight: Some(10),
+    };
+    let route = |policy: Policy| {
+        frontend
+            .clone()
+            .with_policy(policy)
+            .route()
+            .unwrap()
+            .engine()
+    };
+    publisher
+        .publish(&[
+            queue,
+            EngineStats {
+                kv_usage: 0.1,
+                ..queue
+            },
+        ])
+        .unwrap();
+    assert_eq!(
+        [(); 3].map(|()| route(Policy::in_flight())),
+        [1; 3],
+        "5 * 6 * 0.4 above the other"
+    );
+    assert_eq!([(); 3].map(|()| route(Policy::open())), [1; 3]);
+
+    let other_traffic = EngineStats {
+        waiting: 0,
+        running: 30,
+        kv_usage: 0.0,
+        in_flight: Some(10),
+    };
+    let none = EngineStats {
+        running: 10,
+        ..other_traffic
+    };
+    publisher.publish(&[none, other_traffic]).unwrap();
+    assert_eq!(
+        [(); 3].map(|()| route(Policy::open())),
+        [0; 3],
+        "20 that did not pass this table"
+    );
+    let mut wins = [0; 2];
+    (0..10).for_each(|_| wins[route(Policy::in_flight())] += 1);
+    assert_eq!(wins, [5, 5], "the default does not care");
+    assert_eq!([(); 3].map(|()| route(Policy::floor())), [0; 3]);
+}
+
+#[test]
+fn s4_old_news_is_dropped() {
+    let table = TestTable::with_engines(2);
+    let frontend = table.join().unwrap();
+    let mut publisher = table.publisher().unwrap();
+    let busy = EngineStats {
+        running: 100,
+        ..EngineStats::default()
+    };
+    publisher.publish(&[busy, EngineStats::default()]).unwrap();
+    let route = |limit| {
+        let policy = Policy::floor().stale_after(limit);
+        let frontend = frontend.clone().with_policy(policy);
+        let mut wins = [0; 2];
+        (0..10).for_each(|_| wins[frontend.route().unwrap().engine()] += 1);
+        wins
+    };
+    assert_eq!(route(Duration::from_secs(3600)), [0, 10]);
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(
+        route(Duration::from_millis(20)),
+        [5, 5],
+        "it counts as absent"
+    );
+    assert_eq!(route(Duration::from_secs(3600)), [0, 10]);
+}
+
+#[test]
+fn s5_the_burst_after_the_burst_splits_exactly() {
+    let table = TestTable::with_engines(4);
+    let mut publisher = table.publisher().unwrap();
+    let mut actors = spawn_all(ACTOR, table.path(), 4);
+    for _ in 0..10 {
+        actors.iter_mut().for_each(|actor| actor.tell("burst 64"));
+        actors.iter_mut().for_each(|actor| drop(actor.answer()));
+        assert_eq!(table.in_flight(), [64; 4]);
+        // A snapshot of the full engines, not all sampled at the same time, stands from here on.
+        let stats = [60, 64, 61, 64].map(|running| EngineStats {
+            running,
+            waiting: 64 - running,
+            kv_usage: 0.4,
+            in_flight: None,
+        });
+        publisher.publish(&stats).unwrap();
+        actors
+            .iter_mut()
+            .for_each(|actor| drop(actor.ask("finish-all")));
+        actors.iter_mut().for_each(|actor| actor.tell("burst 16"));
+        actors.iter_mut().for_each(|actor| drop(actor.answer()));
+        assert_eq!(spread(&table.in_flight()), 0, "{:?}", table.in_flight());
+        actors
+            .iter_mut()
+            .for_each(|actor| drop(actor.ask("finish-all")));
+    }
+}
+
+#[test]
+fn statistics_of_an_engine_do_not_stick_to_its_slot() {
+    let table = TestTable::with_engines(2);
+    let mut publisher = table.publisher().unwrap();
+    let busy = EngineStats {
+        running: 100,
+        ..EngineStats::default()
+    };
+    publisher.publish(&[busy; 2]).unwrap();
+    table.remove(0).unwrap();
+    assert_eq!(table.add(&headcount::Engine::named("new")).unwrap(), 0);
+    let engines = table.snapshot().engines;
+    assert_eq!(
+        (engines[0].stats, engines[1].stats.unwrap().running),
+        (None, 100)
+    );
+}
+
+#[test]
+fn bad_statistics_are_refused_and_nothing_is_published() {
+    let table = TestTable::with_engines(2);
+    let mut publisher = table.publisher().unwrap();
+    let good = EngineStats {
+        running: 5,
+        ..EngineStats::default()
+    };
+    publisher.publish(&[good; 2]).unwrap();
+    for kv_usage in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.1, 1.1] {
+        let bad = publisher.publish(&[good, EngineStats { kv_usage, ..good }]);
+        assert!(
+            matches!(bad, Err(Error::KvUsage { engine: 1, .. })),
+            "{bad:?}"
+        );
+    }
+    let many = publisher.publish(&[EngineStats::default(); 3]);
+    assert!(
+        matches!(
+            many,
+            Err(Error::TooManyStats {
+                found: 3,
+                engines: 2
+            })
+        ),
+        "{many:?}"
+    );
+    let engines = table.snapshot().engines;
+    assert!(
+        engines
+            .iter()
+            .all(|engine| engine.stats.unwrap().running == 5)
+    );
+    publisher.publish(&[good]).unwrap();
+}
