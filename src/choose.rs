@@ -127,8 +127,8 @@ impl<'a> Chooser<'a> {
     pub(crate) fn room(&self) -> u64 {
         let of = |engine| match self.look(engine) {
             Look::Open(c) => {
-                let requests = u64::from(c.limits.max_in_flight() - c.word.value());
-                let tokens = u64::from(self.engines.max_tokens(engine) - c.tokens);
+                let requests = u64::from(c.limits.max_in_flight().saturating_sub(c.word.value()));
+                let tokens = u64::from(self.engines.max_tokens(engine).saturating_sub(c.tokens));
                 let each = u64::from(self.request.tokens);
                 requests.min(tokens.checked_div(each).unwrap_or(u64::MAX))
             }

@@ -156,7 +156,7 @@ pub enum Error {
     },
 
     /// An option that a new table cannot have.
-    #[error("{option} is {found}, but it must be {expected}")]
+    #[error("{option} is {found}, but it must be {expected}; change that option")]
     Option {
         /// The option's name.
         option: &'static str,

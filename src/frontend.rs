@@ -12,7 +12,6 @@ use crate::table::Table;
 use crate::turns::Turns;
 use crossbeam_utils::{Backoff, CachePadded};
 use std::cell::Cell;
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 
@@ -152,10 +151,6 @@ struct Lane {
     turns: Turns,
 }
 
-// A panic leaves nothing half-done behind: what an operation holds, it gives back on unwinding.
-impl UnwindSafe for Seat {}
-impl RefUnwindSafe for Seat {}
-
 impl Seat {
     fn take(table: &Table) -> Result<Self> {
         table.writable()?;
@@ -169,6 +164,8 @@ impl Seat {
         // Relaxed, both: for people only.
         (record.pid).store(std::process::id().into(), Ordering::Relaxed);
         record.since.store(clock::wall(), Ordering::Relaxed);
+        // The first look at the clock makes a system call to find it; a route must not.
+        clock::now_coarse();
         let geometry = &table.header().geometry;
         let engines = table.engines().in_use();
         // Another start for each slot, each lane, and each time that a slot is joined.

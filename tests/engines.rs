@@ -1,1 +1,211 @@
-//! x
+//! Engines come and go while frontends run.
+
+use headcount::{Engine, EngineState, Error, Request, Table};
+use headcount_tests::{Actor, TestTable, spawn_all};
+use std::thread;
+use std::time::Duration;
+
+const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
+
+#[test]
+fn states_say_who_takes_requests() {
+    let table = TestTable::with_engines(2);
+    let frontend = table.join().unwrap();
+    let pinned = Request::new().pin(0);
+    let permit = frontend.route_with(&pinned).unwrap();
+    let state = || table.snapshot().engines[0].state;
+    table.drain(0).unwrap();
+    assert_eq!(state(), EngineState::Draining);
+    assert!(matches!(
+        frontend.route_with(&pinned),
+        Err(Error::Unavailable {
+            engines: 2,
+            down: 0,
+            draining: 1,
+            excluded: 0
+        })
+    ));
+    table.down(0).unwrap();
+    assert_eq!(state(), EngineState::Down);
+    assert!(matches!(
+        frontend.route_with(&Request::new().not(&[1])),
+        Err(Error::Unavailable {
+            engines: 2,
+            down: 1,
+            draining: 0,
+            excluded: 1
+        })
+    ));
+    assert_eq!(
+        table.in_flight(),
+        [1, 0],
+        "what was in flight stays counted"
+    );
+    table.up(0).unwrap();
+    assert_eq!(state(), EngineState::Active);
+    drop((frontend.route_with(&pinned).unwrap(), permit));
+    assert_eq!(table.in_flight(), [0, 0]);
+}
+
+#[test]
+fn nothing_is_admitted_after_drain_has_returned() {
+    let table = TestTable::with_engines(2);
+    let mut actors = spawn_all(ACTOR, table.path(), 2);
+    for _ in 0..100 {
+        actors.iter_mut().for_each(|actor| actor.tell("burst 500"));
+        thread::sleep(Duration::from_micros(100));
+        table.drain(1).unwrap();
+        let at_drain = table.in_flight()[1];
+        for actor in &mut actors {
+            actor.answer();
+        }
+        assert_eq!(table.in_flight()[1], at_drain);
+        table.up(1).unwrap();
+        for actor in &mut actors {
+            actor.ask("finish-all");
+        }
+    }
+}
+
+#[test]
+fn a_lower_cap_holds_from_the_moment_at_which_it_is_set() {
+    let table = TestTable::with_engines(1);
+    let mut actors = spawn_all(ACTOR, table.path(), 2);
+    for _ in 0..100 {
+        actors.iter_mut().for_each(|actor| actor.tell("burst 500"));
+        thread::sleep(Duration::from_micros(100));
+        table.set_caps(0, Some(20), None).unwrap();
+        let at_change = table.in_flight()[0].max(20);
+        for actor in &mut actors {
+            actor.answer();
+        }
+        assert!(table.in_flight()[0] <= at_change);
+        table.set_caps(0, None, None).unwrap();
+        for actor in &mut actors {
+            actor.ask("finish-all");
+        }
+    }
+}
+
+#[test]
+fn engines_flap_and_go_and_come_under_load_and_counts_stay_exact() {
+    let table = TestTable::new(&Table::options().engines(3).max_engines(4));
+    let mut actors = spawn_all(ACTOR, table.path(), 2);
+    for round in 0..10 {
+        for actor in &mut actors {
+            assert_eq!(actor.ask("churn 2"), "ok");
+        }
+        for n in 0..100 {
+            match n % 5 {
+                0 => table.down(0).unwrap(),
+                1 => table.up(0).unwrap(),
+                2 => drop(table.remove(1).unwrap()),
+                3 => drop(table.add(&Engine::named("1")).unwrap()),
+                _ => match table.add(&Engine::named(format!("extra {n}"))) {
+                    Ok(extra) => drop(table.remove(extra).unwrap()),
+                    Err(Error::EnginesFull { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                },
+            }
+            thread::sleep(Duration::from_micros(200));
+        }
+        let mut held = vec![0; 4];
+        for actor in &mut actors {
+            assert_eq!(actor.ask("pause"), "ok");
+            let own = actor.numbers("held");
+            held.iter_mut().zip(own).for_each(|(sum, n)| *sum += n);
+        }
+        let mut counted = vec![0; 4];
+        for engine in table.snapshot().engines {
+            counted[engine.index] = engine.in_flight;
+        }
+        assert_eq!(counted, held, "round {round}");
+    }
+}
+
+#[test]
+fn an_engine_is_found_by_its_name_and_keeps_its_number() {
+    let table = TestTable::with_engines(2);
+    let name = "x".repeat(112);
+    assert_eq!(table.add(&Engine::named(&name)).unwrap(), 2);
+    assert_eq!(table.add(&Engine::named("ingénieur 日本")).unwrap(), 3);
+    assert_eq!(table.find(&name), Some(2));
+    assert_eq!(table.find("ingénieur 日本"), Some(3));
+    assert_eq!(table.find("nobody"), None);
+    table.remove(2).unwrap();
+    assert_eq!(table.find(&name), None);
+    assert_eq!(table.find("ingénieur 日本"), Some(3));
+    assert_eq!(table.add(&Engine::named(&name)).unwrap(), 2);
+}
+
+#[test]
+fn what_an_engine_cannot_be_is_refused() {
+    let table = TestTable::new(&Table::options().engines(2).max_engines(3));
+    let add = |engine: Engine| table.add(&engine).unwrap_err();
+    for name in ["", "a\nb", "\u{7f}", &"x".repeat(113)] {
+        let error = add(Engine::named(name));
+        assert!(matches!(error, Error::EngineName { .. }), "{error}");
+    }
+    for weight in [0.0, -1.0, f32::NAN, f32::INFINITY, 1e-40] {
+        let error = add(Engine::named("w").weight(weight));
+        assert!(matches!(error, Error::Weight { .. }), "{error}");
+        assert!(matches!(
+            table.set_weight(0, weight),
+            Err(Error::Weight { .. })
+        ));
+    }
+    assert!(matches!(
+        add(Engine::named("1")),
+        Error::NameTaken { engine: 1, .. }
+    ));
+    for engine in [2, 3, 4096, usize::MAX] {
+        for result in [
+            table.drain(engine),
+            table.down(engine),
+            table.up(engine),
+            table.remove(engine).map(drop),
+            table.set_weight(engine, 1.0),
+            table.set_caps(engine, Some(1), None),
+        ] {
+            assert!(matches!(result, Err(Error::NoSuchEngine { engine: e }) if e == engine));
+        }
+        let pinned = table
+            .join()
+            .unwrap()
+            .route_with(&Request::new().pin(engine));
+        assert!(matches!(pinned, Err(Error::NoSuchEngine { .. })));
+    }
+    table.add(&Engine::named("third")).unwrap();
+    assert!(matches!(
+        add(Engine::named("fourth")),
+        Error::EnginesFull { max_engines: 3 }
+    ));
+    let frontend = table.join().unwrap();
+    assert_eq!(
+        frontend.route_many(3).unwrap().len(),
+        3,
+        "it works on as before"
+    );
+}
+
+#[test]
+fn a_change_of_the_engine_list_waits_for_nobody_dead() {
+    let table = TestTable::with_engines(1);
+    for _ in 0..40 {
+        let changer = {
+            let mut actor = Actor::open(ACTOR, table.path());
+            assert_eq!(actor.ask("add-and-remove-forever"), "ok");
+            actor
+        };
+        thread::sleep(Duration::from_millis(2));
+        changer.kill();
+        let engine = table.add(&Engine::named("next")).unwrap();
+        table.remove(engine).unwrap();
+        let view = table.snapshot();
+        assert!(view.engines.iter().all(|e| !e.name.is_empty()), "{view:?}");
+        // One that the dead changer had just added may be there.
+        for engine in &view.engines[1..] {
+            table.remove(engine.index).unwrap();
+        }
+    }
+}

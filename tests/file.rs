@@ -1,1 +1,568 @@
-//! x
+//! F1 to F4: what is created, what is opened, and what is refused.
+
+use headcount::{Engine, Error, Options, Table};
+use headcount_tests::{Actor, Random, TestTable, directory, eventually, is_root};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
+
+fn options() -> Options {
+    Table::options().engines(4)
+}
+
+/// A finished table's file to be damaged, without anybody who has it open.
+fn left_behind() -> (TempDir, PathBuf) {
+    let directory = directory();
+    let path = directory.path().join("table");
+    options().create(&path).unwrap();
+    (directory, path)
+}
+
+/// The error, whose message must say something to do.
+fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> Error {
+    let error = result.unwrap_err();
+    let message = error.to_string();
+    assert!(message.contains("; "), "says what to do: {message}");
+    println!("{message}");
+    error
+}
+
+#[test]
+fn f1_racing_creators_end_in_one_table() {
+    for _ in 0..20 {
+        let directory = directory();
+        let path = directory.path().join("table");
+        let mut actors: Vec<_> = (0..4)
+            .map(|_| Actor::start(&mut Command::new(ACTOR)))
+            .collect();
+        let create = format!("create {} 4", path.display());
+        actors.iter_mut().for_each(|actor| actor.tell(&create));
+        for actor in &mut actors {
+            assert_eq!(actor.answer(), "ok");
+            actor.ask("join");
+            actor.ask("burst 2");
+        }
+        let table = Table::open(&path).unwrap();
+        let in_flight: Vec<_> = table
+            .snapshot()
+            .engines
+            .iter()
+            .map(|e| e.in_flight)
+            .collect();
+        assert_eq!(in_flight, [2; 4], "all of them count in the same table");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn f1_a_creator_killed_half_way_leaves_nothing_that_stops_the_next() {
+    let mut random = Random::seeded();
+    let (mut none, mut finished) = (0, 0);
+    for _ in 0..60 {
+        let directory = directory();
+        let path = directory.path().join("table");
+        let mut creator = Actor::start(&mut Command::new(ACTOR));
+        assert_eq!(
+            creator.ask("held-by-nobody").split(' ').next(),
+            Some("error"),
+            "it is up"
+        );
+        creator.tell(&format!("create {} 4", path.display()));
+        random.pause(400);
+        creator.kill();
+        match Table::open(&path) {
+            Ok(table) => {
+                finished += 1;
+                assert_eq!(table.snapshot().engines.len(), 4, "a finished one");
+            }
+            Err(Error::NotFound { .. }) => none += 1,
+            Err(error) => panic!("{error}"),
+        }
+        let table = options().open_or_create(&path).unwrap();
+        drop(table.join().unwrap().route().unwrap());
+        assert_eq!(
+            fs::read_dir(directory.path()).unwrap().count(),
+            1,
+            "no debris"
+        );
+    }
+    println!("killed before the end {none} times, after it {finished} times");
+    assert!(none > 0, "no creator was killed in time");
+}
+
+#[test]
+fn f1_opening_races_safely_with_reaping() {
+    let table = TestTable::with_engines(3);
+    let mut openers: Vec<_> = (0..2)
+        .map(|_| Actor::start(&mut Command::new(ACTOR)))
+        .collect();
+    for opener in &mut openers {
+        let open = format!("open-forever {}", table.path().display());
+        assert_eq!(opener.ask(&open), "ok");
+    }
+    for _ in 0..60 {
+        let mut victim = Actor::join(ACTOR, table.path());
+        assert_eq!(victim.ask("burst 30"), "10 10 10");
+        victim.kill();
+        eventually("a reap by an opener", || table.in_flight() == [0; 3]);
+        eventually("a free slot", || table.snapshot().frontends.is_empty());
+    }
+}
+
+#[test]
+fn f1_open_or_create_gives_what_was_asked_for() {
+    let (_directory, path) = left_behind();
+    assert!(options().open_or_create(&path).is_ok());
+    let other = refused(Table::options().engines(5).open_or_create(&path));
+    assert!(matches!(
+        other,
+        Error::Differs {
+            option: "engines",
+            found: 4,
+            asked: 5,
+            ..
+        }
+    ));
+    let other = refused(options().max_in_flight(7).open(&path));
+    assert!(matches!(
+        other,
+        Error::Differs {
+            option: "max_in_flight",
+            asked: 7,
+            ..
+        }
+    ));
+    let table = Table::open(&path).unwrap();
+    table.add(&Engine::named("fifth")).unwrap();
+    assert!(
+        options().open_or_create(&path).is_ok(),
+        "engines that came later do not count"
+    );
+    assert!(matches!(
+        refused(options().create(&path)),
+        Error::Exists { .. }
+    ));
+}
+
+#[test]
+fn f2_what_is_no_table_is_refused() {
+    let directory = directory();
+    let at = |name: &str| directory.path().join(name);
+    let open = |path: &Path| refused(Table::open(path));
+
+    assert!(
+        matches!(open(directory.path()), Error::NotATable { found, .. } if found == "a directory")
+    );
+    assert!(matches!(open(&at("missing")), Error::NotFound { .. }));
+    assert!(matches!(
+        open(&at("no/such/directory/table")),
+        Error::NotFound { .. }
+    ));
+    assert!(matches!(
+        refused(options().create(at("no/such/directory/table"))),
+        Error::NotFound { .. }
+    ));
+    fs::write(at("empty"), "").unwrap();
+    assert!(
+        matches!(open(&at("empty")), Error::NotATable { found, .. } if found == "an empty file")
+    );
+    fs::write(at("short"), "HEADCNT").unwrap();
+    assert!(matches!(open(&at("short")), Error::NotATable { .. }));
+    fs::write(at("text"), "In the beginning was the word.\n".repeat(100)).unwrap();
+    assert!(matches!(open(&at("text")), Error::NotATable { .. }));
+    let fifo = Command::new("mkfifo").arg(at("fifo")).status();
+    assert!(fifo.unwrap().success());
+    assert!(matches!(open(&at("fifo")), Error::NotATable { found, .. } if found == "a named pipe"));
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    assert!(matches!(open(&at("socket")), Error::NotATable { .. }));
+    let device = refused(Options::default().any_owner(true).open("/dev/null"));
+    assert!(matches!(device, Error::NotATable { found, .. } if found == "a device"));
+    let read_only = refused(Table::open_read_only(directory.path()));
+    assert!(matches!(read_only, Error::NotATable { found, .. } if found == "a directory"));
+}
+
+#[test]
+fn f2_a_changed_header_is_refused_and_a_restored_one_opens() {
+    let (_directory, path) = left_behind();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .unwrap();
+    let good = fs::read(&path).unwrap();
+    for bit in (0..512 * 8).step_by(3) {
+        let byte = bit / 8;
+        file.write_all_at(&[good[byte] ^ (1 << (bit % 8))], byte as u64)
+            .unwrap();
+        let error = Table::open(&path).unwrap_err();
+        match (byte, &error) {
+            (0..8, Error::NotATable { .. })
+            | (8..16, Error::Version { expected: 1, .. })
+            | (16.., Error::Checksum { .. }) => {}
+            _ => panic!("bit {bit}: {error}"),
+        }
+        file.write_all_at(&good[byte..=byte], byte as u64).unwrap();
+    }
+    assert!(Table::open(&path).is_ok());
+    file.write_all_at(&9_u64.to_le_bytes(), 8).unwrap();
+    let other = refused(Table::open(&path));
+    assert!(matches!(other, Error::Version { found: 9, .. }));
+}
+
+/// The checksum as documented, written here once more.
+fn forge(header: &mut [u8; 512]) {
+    let checksum = (header[..504].chunks(8)).fold(0xcbf2_9ce4_8422_2325_u64, |state, word| {
+        (state ^ u64::from_le_bytes(word.try_into().unwrap())).wrapping_mul(0x0100_0000_01b3)
+    });
+    header[504..].copy_from_slice(&checksum.to_le_bytes());
+}
+
+#[test]
+fn f2_absurd_geometry_is_refused_even_with_a_right_checksum() {
+    let (_directory, path) = left_behind();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .unwrap();
+    let mut good = [0; 512];
+    file.read_exact_at(&mut good, 0).unwrap();
+    // Word by word: header size, size, max_engines, max_frontends, lanes, engines, caps, mode.
+    for word in 2..11 {
+        for value in [0, 1, 5000, 1 << 40, u64::MAX - 1, u64::MAX] {
+            let mut bad = good;
+            bad[word * 8..][..8].copy_from_slice(&value.to_le_bytes());
+            if bad == good {
+                continue;
+            }
+            forge(&mut bad);
+            file.write_all_at(&bad, 0).unwrap();
+            match Table::open(&path) {
+                Err(Error::Geometry { .. } | Error::Size { .. } | Error::Mode { .. }) => {}
+                Ok(_) if word == 7 || word == 8 || word == 9 => {} // possible numbers
+                other => panic!("word {word} = {value}: {other:?}"),
+            }
+        }
+    }
+    file.write_all_at(&good, 0).unwrap();
+    assert!(Table::open(&path).is_ok());
+}
+
+#[test]
+fn f2_a_truncated_or_grown_file_is_refused() {
+    let (_directory, path) = left_behind();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let size = file.metadata().unwrap().len();
+    for wrong in [512, 513, 4096, size - 1, size + 1, size * 2] {
+        file.set_len(wrong).unwrap();
+        let error = refused(Table::open(&path));
+        assert!(
+            matches!(error, Error::Size { found, expected, .. } if (found, expected) == (wrong, size))
+        );
+    }
+    file.set_len(100).unwrap();
+    assert!(matches!(
+        refused(Table::open(&path)),
+        Error::NotATable { .. }
+    ));
+}
+
+#[test]
+fn f2_a_damaged_body_panics_nowhere() {
+    let mut random = Random::seeded();
+    for _ in 0..300 {
+        let (_directory, path) = left_behind();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .unwrap();
+        let size = file.metadata().unwrap().len();
+        // A few words here and there, or everything behind the header.
+        let everything = random.below(4) == 0;
+        let words = if everything {
+            size / 8 - 64
+        } else {
+            1 + random.below(2000)
+        };
+        for n in 0..words {
+            let at = 64
+                + if everything {
+                    n
+                } else {
+                    random.below(size / 8 - 64)
+                };
+            let word = match random.below(3) {
+                0 => u64::MAX,
+                1 => random.below(1 << 20),
+                _ => random.below(u64::MAX),
+            };
+            file.write_all_at(&word.to_le_bytes(), at * 8).unwrap();
+        }
+        let Ok(table) = Table::open(&path) else {
+            continue;
+        };
+        use_everything(&table);
+        use_everything(&Table::open_read_only(&path).unwrap());
+    }
+}
+
+/// Calls what there is, and cares for no result.
+fn use_everything(table: &Table) {
+    use headcount::{EngineStats, Policy, Request};
+    drop(table.snapshot());
+    let _ = table.reap();
+    let _ = table.publisher().map(|mut publisher| {
+        drop(publisher.publish(&[EngineStats::default(); 4]));
+        drop(publisher.publish(&[]));
+    });
+    if let Ok(frontend) = table.join() {
+        for policy in [
+            Policy::in_flight(),
+            Policy::open(),
+            Policy::floor(),
+            Policy::tokens(),
+            Policy::round_robin(),
+            Policy::power_of_two(),
+            Policy::custom(|engine| engine.in_flight.into()),
+        ] {
+            let frontend = frontend.clone().with_policy(policy);
+            let permits: Vec<_> = (0..20)
+                .map(|n| frontend.route_with(&Request::new().tokens(n).prefer(1, 8)))
+                .collect();
+            drop(frontend.route_many(3));
+            drop(permits);
+        }
+    }
+    for engine in [0, 3, 4, 63, 64, usize::MAX] {
+        drop((table.drain(engine), table.down(engine), table.up(engine)));
+        drop((table.remove(engine), table.set_weight(engine, 2.0)));
+    }
+    drop((table.add(&Engine::named("x")), table.find("x")));
+    drop(table.snapshot());
+}
+
+#[test]
+fn f3_the_memory_is_there_from_the_start() {
+    let (_directory, path) = left_behind();
+    let metadata = fs::metadata(&path).unwrap();
+    assert!(metadata.blocks() * 512 >= metadata.len(), "no holes");
+    // A copy with holes is filled when it is opened.
+    let copy = path.with_file_name("copy");
+    let bytes = fs::read(&path).unwrap();
+    let file = File::create(&copy).unwrap();
+    file.set_len(metadata.len()).unwrap();
+    file.write_all_at(&bytes[..512], 0).unwrap();
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(fs::metadata(&copy).unwrap().blocks() * 512 < metadata.len());
+    Table::open(&copy).unwrap();
+    assert!(fs::metadata(&copy).unwrap().blocks() * 512 >= metadata.len());
+}
+
+#[test]
+fn f3_a_full_file_system_is_an_error_on_create() {
+    // A file system of 64 KiB, in a mount namespace of its own, so that nothing is left of it.
+    let script = r#"mount -t tmpfs -o size=64k none "$1" && exec "$2""#;
+    let directory = directory();
+    let mut command = Command::new("unshare");
+    if !is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command
+        .args(["--mount", "sh", "-c", script, "sh"])
+        .arg(directory.path());
+    let mut probe = Command::new("unshare");
+    let probe = probe.args(command.get_args()).arg("true").status();
+    if !probe.is_ok_and(|status| status.success()) {
+        println!("skipped: this machine lets nobody mount a tmpfs");
+        return;
+    }
+    let mut actor = Actor::start(command.arg(ACTOR));
+    let full = actor.ask(&format!("create {}/table 4", directory.path().display()));
+    assert!(full.starts_with("error NoSpace"), "{full}");
+    let open = actor.ask(&format!("open {}/table", directory.path().display()));
+    assert!(
+        open.starts_with("error NotFound"),
+        "nothing was left: {open}"
+    );
+}
+
+#[test]
+fn f3_a_memfd_is_sealed_and_inherited_by_a_child() {
+    let table = options().memfd().unwrap();
+    let file = File::options().write(true).open(format!(
+        "/proc/self/fd/{}",
+        std::os::fd::AsRawFd::as_raw_fd(&std::os::fd::AsFd::as_fd(&table))
+    ));
+    for size in [0, 100, 1 << 30] {
+        assert!(
+            file.as_ref().unwrap().set_len(size).is_err(),
+            "its size is sealed"
+        );
+    }
+    let mut actor = Actor::start(table.pass_to(&mut Command::new(ACTOR)));
+    assert_eq!(actor.ask("inherit"), "ok");
+    assert_eq!(actor.ask("join"), "slot 0");
+    assert_eq!(actor.ask("burst 8"), "2 2 2 2");
+    let frontend = table.join().unwrap();
+    assert_eq!(
+        frontend.slot(),
+        1,
+        "the child is alive, and its place is its own"
+    );
+    assert_eq!(table.snapshot().engines[0].in_flight, 2);
+    actor.kill();
+    assert_eq!(table.reap().unwrap().requests, 8);
+
+    let mut stranger = Actor::start(&mut Command::new(ACTOR));
+    assert!(
+        stranger.ask("inherit").starts_with("error NotFound"),
+        "it was not passed"
+    );
+}
+
+#[test]
+fn f4_mode_is_0600_unless_asked_for() {
+    let directory = directory();
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+    let private = directory.path().join("private");
+    options().create(&private).unwrap();
+    assert_eq!(mode(&private), 0o600);
+    let shared = directory.path().join("shared");
+    options().mode(0o666).create(&shared).unwrap();
+    assert_eq!(mode(&shared), 0o666, "whatever the umask is");
+    assert!(Table::open(&shared).is_ok());
+
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o640)).unwrap();
+    let wide = refused(Table::open(&private));
+    assert!(matches!(
+        wide,
+        Error::Mode {
+            found: 0o640,
+            expected: 0o600,
+            ..
+        }
+    ));
+    fs::set_permissions(&private, fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(Table::open(&private).is_ok());
+}
+
+#[test]
+fn f4_symlinks_are_not_followed() {
+    let (directory, path) = left_behind();
+    let link = directory.path().join("link");
+    symlink(&path, &link).unwrap();
+    assert!(matches!(refused(Table::open(&link)), Error::Symlink { .. }));
+    assert!(matches!(
+        refused(options().open_or_create(&link)),
+        Error::Symlink { .. }
+    ));
+    assert!(matches!(
+        refused(options().create(&link)),
+        Error::Exists { .. }
+    ));
+    // One that leads nowhere is not a free name either.
+    let dangling = directory.path().join("dangling");
+    symlink(directory.path().join("nothing"), &dangling).unwrap();
+    assert!(matches!(
+        refused(options().open_or_create(&dangling)),
+        Error::Symlink { .. }
+    ));
+    assert!(!directory.path().join("nothing").exists());
+}
+
+#[test]
+fn f4_a_table_of_another_user_is_refused_unless_asked_for() {
+    if !is_root() {
+        // Somebody else's file that is there on every machine.
+        let other = refused(Table::open_read_only("/etc/passwd"));
+        assert!(matches!(other, Error::Owner { found: 0, .. }), "{other:?}");
+        return;
+    }
+    let (_directory, path) = left_behind();
+    std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+    let other = refused(Table::open(&path));
+    assert!(matches!(
+        other,
+        Error::Owner {
+            found: 65_534,
+            expected: 0,
+            ..
+        }
+    ));
+    let table = Options::default().any_owner(true).open(&path).unwrap();
+    drop(table.join().unwrap().route().unwrap());
+}
+
+#[test]
+fn reading_only_changes_nothing_and_disturbs_nobody() {
+    let table = TestTable::with_engines(2);
+    let mut dead = Actor::join(ACTOR, table.path());
+    dead.ask("burst 4");
+    dead.kill();
+    let before = fs::read(table.path()).unwrap();
+    let reader = Table::open_read_only(table.path()).unwrap();
+    let view = reader.snapshot();
+    assert_eq!(
+        (view.frontends[0].alive, view.engines[0].in_flight),
+        (false, 2)
+    );
+    for result in [
+        reader.join().map(drop),
+        reader.publisher().map(drop),
+        reader.reap().map(drop),
+        reader.add(&Engine::named("x")).map(drop),
+        reader.remove(0).map(drop),
+        reader.down(0),
+        reader.set_weight(0, 2.0),
+        reader
+            .reap_every(std::time::Duration::from_secs(1))
+            .map(drop),
+    ] {
+        assert!(matches!(refused(result), Error::ReadOnly));
+    }
+    assert!(fs::read(table.path()).unwrap() == before);
+}
+
+#[test]
+fn impossible_options_are_refused() {
+    let directory = directory();
+    let path = directory.path().join("table");
+    let bad = |options: Options| refused(options.create(&path));
+    for (options, name) in [
+        (Table::options().engines(5).max_engines(4), "engines"),
+        (Table::options().max_engines(0), "max_engines"),
+        (Table::options().engines(5000), "max_engines"),
+        (Table::options().engines(usize::MAX), "max_engines"),
+        (Table::options().max_frontends(0), "max_frontends"),
+        (Table::options().max_frontends(5000), "max_frontends"),
+        (Table::options().max_frontends(1000).lanes(5), "lanes"),
+        (Table::options().lanes(0), "lanes"),
+        (Table::options().mode(0o1777), "mode"),
+        (Table::options().mode(0o066), "mode"),
+    ] {
+        let error = bad(options);
+        assert!(
+            matches!(error, Error::Option { option, .. } if option == name),
+            "{error:?}"
+        );
+    }
+    let twice = options().engine(Engine::named("2"));
+    assert!(matches!(bad(twice), Error::NameTaken { engine: 2, .. }));
+    assert!(!path.exists());
+    assert!(Table::options().max_frontends(4095).create(&path).is_ok());
+}
+
+#[test]
+fn the_largest_table_works() {
+    let table = TestTable::new(&Table::options().engines(4096).max_frontends(1024).lanes(3));
+    let frontend = table.join().unwrap();
+    let permits = frontend.route_many(5000).unwrap();
+    assert_eq!(table.in_flight().iter().sum::<u32>(), 5000);
+    drop(permits);
+    assert_eq!(table.in_flight(), [0; 4096]);
+}

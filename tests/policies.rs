@@ -1,1 +1,185 @@
-//! x
+//! What each policy does with the same loads, and what a request can ask for.
+
+use headcount::{Engine, EngineStats, Frontend, Permit, Policy, Request, Table};
+use headcount_tests::{TestTable, spread};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A table of three engines with 6, 2 and 4 in flight.
+fn uneven() -> (TestTable, Frontend, Vec<Permit>) {
+    let table = TestTable::with_engines(3);
+    let frontend = table.join().unwrap();
+    let permits = [6, 2, 4]
+        .into_iter()
+        .enumerate()
+        .flat_map(|(engine, count)| {
+            let pinned = Request::new().pin(engine).tokens(10 * (3 - engine as u32));
+            (0..count)
+                .map(|_| frontend.route_with(&pinned).unwrap())
+                .collect::<Vec<_>>()
+        });
+    let permits = permits.collect();
+    (table, frontend, permits)
+}
+
+fn one(frontend: &Frontend, request: &Request<'_>) -> usize {
+    frontend.route_with(request).unwrap().engine()
+}
+
+#[test]
+fn handles_may_go_where_users_need_them() {
+    fn is<T: Send + 'static>() {}
+    fn is_shared<T: Send + Sync + Clone + 'static>() {}
+    is::<Permit>();
+    is::<headcount::Publisher>();
+    is::<headcount::Reaper>();
+    is_shared::<Frontend>();
+    is_shared::<Table>();
+    is_shared::<Policy>();
+}
+
+#[test]
+fn in_flight_goes_to_the_least_loaded() {
+    let (table, frontend, _permits) = uneven();
+    let _more = frontend.route_many(6).unwrap();
+    assert_eq!(table.in_flight(), [6; 3]);
+}
+
+#[test]
+fn weights_share_in_proportion() {
+    let options = Table::options()
+        .engine(Engine::named("small"))
+        .engine(Engine::named("large").weight(3.0));
+    let table = TestTable::new(&options);
+    let frontend = table.join().unwrap();
+    for n in 1..=20 {
+        let permits = frontend.route_many(4 * n).unwrap();
+        assert_eq!(table.in_flight(), [n as u32, 3 * n as u32]);
+        drop(permits);
+    }
+    table.set_weight(1, 1.0).unwrap();
+    let _permits = frontend.route_many(10).unwrap();
+    assert_eq!(table.in_flight(), [5, 5]);
+}
+
+#[test]
+fn tokens_balance_tokens() {
+    let (table, frontend, permits) = uneven();
+    drop(permits);
+    let frontend = frontend.with_policy(Policy::tokens());
+    let mut permits = Vec::new();
+    for tokens in [500, 100, 100, 100, 100, 100, 200, 300] {
+        permits.push(frontend.route_with(&Request::new().tokens(tokens)).unwrap());
+    }
+    assert_eq!(table.tokens().iter().sum::<u32>(), 1500);
+    assert!(spread(&table.tokens()) <= 200, "{:?}", table.tokens());
+    drop(permits);
+    assert_eq!(table.tokens(), [0; 3]);
+}
+
+#[test]
+fn round_robin_takes_turns_whatever_the_loads_are() {
+    let (_table, frontend, _permits) = uneven();
+    let frontend = frontend.with_policy(Policy::round_robin());
+    let turns: Vec<_> = (0..9).map(|_| one(&frontend, &Request::new())).collect();
+    assert_eq!(turns[..3], turns[3..6]);
+    assert_eq!(turns[..3], turns[6..]);
+    let mut first = turns[..3].to_vec();
+    first.sort_unstable();
+    assert_eq!(first, [0, 1, 2]);
+}
+
+#[test]
+fn power_of_two_never_takes_the_most_loaded_and_keeps_to_what_is_open() {
+    let (table, frontend, _permits) = uneven();
+    let frontend = frontend.with_policy(Policy::power_of_two());
+    let mut wins = [0; 3];
+    (0..3000).for_each(|_| wins[one(&frontend, &Request::new())] += 1);
+    assert_eq!(wins[0], 0, "it is the worse one of any two");
+    assert!(
+        (1800..2200).contains(&wins[1]),
+        "it wins two of the three pairs: {wins:?}"
+    );
+    table.down(1).unwrap();
+    assert_eq!(one(&frontend, &Request::new().not(&[2])), 0);
+    assert_eq!(one(&frontend, &Request::new().prefer(0, 100)), 0);
+}
+
+#[test]
+fn a_custom_policy_sees_what_there_is_to_see() {
+    let (table, frontend, _permits) = uneven();
+    let mut publisher = table.publisher().unwrap();
+    let busy = EngineStats {
+        waiting: 9,
+        ..EngineStats::default()
+    };
+    publisher.publish(&[EngineStats::default(), busy]).unwrap();
+    let policy = Policy::custom(|engine| {
+        assert_eq!(engine.weight, 1.0);
+        assert_eq!(engine.tokens, [180, 40, 40][engine.engine]);
+        assert_eq!(engine.stats.is_some(), engine.engine < 2);
+        f64::from(engine.in_flight) + engine.stats.map_or(0.0, |s| s.waiting.into())
+    });
+    let frontend = frontend.with_policy(policy);
+    assert_eq!(one(&frontend, &Request::new()), 2);
+    let nonsense = frontend.clone().with_policy(Policy::custom(|engine| {
+        if engine.engine == 1 { 5.0 } else { f64::NAN }
+    }));
+    assert_eq!(
+        one(&nonsense, &Request::new()),
+        1,
+        "what is not a number comes last"
+    );
+    let panics = frontend.with_policy(Policy::custom(|_| panic!("this is meant to fail")));
+    let before = table.in_flight();
+    let panicked = catch_unwind(AssertUnwindSafe(|| panics.route()));
+    assert!(panicked.is_err());
+    assert_eq!(table.in_flight(), before, "and a panic counts nothing");
+    assert!(table.join().unwrap().route().is_ok());
+}
+
+#[test]
+fn a_request_can_be_pinned_and_kept_from_engines() {
+    let (table, frontend, _permits) = uneven();
+    assert_eq!(one(&frontend, &Request::new().pin(0)), 0);
+    assert_eq!(one(&frontend, &Request::new().not(&[1])), 2);
+    assert_eq!(one(&frontend, &Request::new().not(&[1, 2])), 0);
+    assert!(
+        frontend
+            .route_with(&Request::new().not(&[0, 1, 2]))
+            .is_err()
+    );
+    assert!(
+        frontend
+            .route_with(&Request::new().pin(1).not(&[1]))
+            .is_err()
+    );
+    assert_eq!(
+        one(&frontend, &Request::new().not(&[77])),
+        1,
+        "one that is not there is no matter"
+    );
+    let permit = frontend
+        .route_with(&Request::new().pin(2).tokens(7))
+        .unwrap();
+    assert_eq!((permit.tokens(), table.tokens()[2]), (7, 47));
+}
+
+#[test]
+fn a_preferred_engine_wins_unless_it_is_too_loaded() {
+    let (table, frontend, _permits) = uneven();
+    // 6, 2 and 4 in flight.
+    assert_eq!(
+        one(&frontend, &Request::new().prefer(0, 4)),
+        0,
+        "no more than 4 above the least"
+    );
+    assert_eq!(one(&frontend, &Request::new().prefer(0, 3)), 1);
+    assert_eq!(one(&frontend, &Request::new().prefer(2, 2)), 2);
+    assert_eq!(
+        one(&frontend, &Request::new().prefer(99, 8)),
+        1,
+        "one that is not there is no matter"
+    );
+    table.down(0).unwrap();
+    assert_eq!(one(&frontend, &Request::new().prefer(0, 4)), 1);
+}

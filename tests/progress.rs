@@ -1,1 +1,102 @@
-//! x
+//! P1: nobody waits for anybody.
+
+use headcount::{Request, Table};
+use headcount_tests::{Actor, Random, TestTable, spawn_all};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
+
+/// Counts what the current thread allocates.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
+}
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn p1_route_and_finish_allocate_nothing() {
+    let options = Table::options()
+        .engines(8)
+        .max_in_flight(100)
+        .max_tokens(1000);
+    let table = TestTable::new(&options);
+    let frontend = table.join().unwrap();
+    let mut publisher = table.publisher().unwrap();
+    let pressed = headcount::EngineStats {
+        waiting: 3,
+        kv_usage: 0.9,
+        ..Default::default()
+    };
+    publisher.publish(&[pressed; 8]).unwrap();
+    drop(frontend.route().unwrap());
+    let before = ALLOCATIONS.get();
+    for _ in 0..1000 {
+        let one = frontend.route().unwrap();
+        let two = frontend
+            .route_with(&Request::new().tokens(800).prefer(1, 8).not(&[3]))
+            .unwrap();
+        drop((one, two));
+    }
+    publisher.publish(&[pressed; 8]).unwrap();
+    assert_eq!(ALLOCATIONS.get() - before, 0);
+    drop(Box::new(1));
+    assert_eq!(ALLOCATIONS.get() - before, 2, "the counter counts");
+}
+
+#[test]
+fn p1_route_and_finish_make_no_system_call() {
+    // The kernel kills the child at its first system call but read, write and exit.
+    let table = TestTable::with_engines(8);
+    let mut actor = Actor::join(ACTOR, table.path());
+    let mut publisher = table.publisher().unwrap();
+    let pressed = headcount::EngineStats {
+        waiting: 3,
+        kv_usage: 0.9,
+        ..Default::default()
+    };
+    publisher.publish(&[pressed; 8]).unwrap();
+    assert_eq!(actor.ask("no-system-calls 10000"), "ok");
+}
+
+#[test]
+fn p1_whoever_stops_wherever_the_others_go_on() {
+    let table = TestTable::new(&Table::options().engines(2).max_in_flight(1000));
+    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    let mut worker = Actor::join(ACTOR, table.path());
+    let mut random = Random::seeded();
+    for _ in 0..60 {
+        for actor in &mut actors {
+            assert_eq!(actor.ask("churn 2"), "ok");
+        }
+        random.pause(3000);
+        // Frozen in the middle of whatever they were doing to the same two engines.
+        actors.iter().for_each(Actor::stop);
+        let wins = worker.numbers("tie 1000");
+        assert_eq!(wins.iter().sum::<u32>(), 1000);
+        actors.iter().for_each(Actor::resume);
+        for actor in &mut actors {
+            assert_eq!(actor.ask("pause"), "ok");
+            assert_eq!(actor.ask("finish-all"), "ok");
+        }
+        assert_eq!(table.in_flight(), [0, 0]);
+    }
+}

@@ -77,7 +77,9 @@ fn s2_a_publisher_killed_half_way_costs_readers_nothing_and_is_taken_over() {
             matches!(held, Err(Error::PublisherHeld { pid: p }) if p == pid),
             "{held:?}"
         );
-        eventually("a publication", || table.snapshot().snapshot.is_some());
+        eventually("a publication", || {
+            table.snapshot().snapshot.is_some_and(|s| s.words[0] > 0)
+        });
         random.pause(500);
         publisher.kill();
         let last = whole(&table);
@@ -85,7 +87,9 @@ fn s2_a_publisher_killed_half_way_costs_readers_nothing_and_is_taken_over() {
         drop(frontend.route().unwrap());
         assert_eq!(table.snapshot().publisher, None);
         let mut next = table.publisher().expect("it is taken over at once");
-        next.publish_with(&[], [1, 1]).unwrap();
+        // The sequence starts again, so that the next round waits for its own publisher.
+        next.publish_with(&[EngineStats::default(); 64], [0, 0])
+            .unwrap();
     }
 }
 

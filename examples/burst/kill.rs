@@ -39,6 +39,6 @@ fn counted_for_the_dead(table: &Table) -> u64 {
     frontends
         .iter()
         .filter(|frontend| !frontend.alive)
-        .map(|frontend| u64::from(frontend.in_flight))
+        .map(|frontend| frontend.in_flight)
         .sum()
 }

@@ -7,7 +7,7 @@
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::io;
-use std::os::fd::RawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
@@ -72,14 +72,19 @@ fn wiped_on_fork() -> io::Result<&'static AtomicU64> {
 }
 
 /// A descriptor that a forked child must close. The entries form a list that only grows; an entry
-/// that is not in use holds -1.
+/// that is not in use holds a number below 0.
 #[derive(Debug)]
 struct Entry {
     fd: AtomicI32,
+    /// Which file it is. A fork copies the descriptors first and the memory later, so an entry may be
+    /// newer than the child's descriptor of that number.
+    device: AtomicU64,
+    inode: AtomicU64,
     next: AtomicPtr<Entry>,
 }
 
 const UNUSED: i32 = -1;
+const CLAIMED: i32 = -2;
 
 static ENTRIES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
@@ -94,17 +99,14 @@ pub(crate) struct ClosedInChild {
 
 impl ClosedInChild {
     /// Opens a descriptor such that no child of a fork will have it, whenever that fork happens.
-    pub(crate) fn open<T>(
-        open: impl Fn() -> io::Result<T>,
-        fd: impl Fn(&T) -> RawFd,
-    ) -> io::Result<(T, Self)> {
+    pub(crate) fn open(open: impl Fn() -> io::Result<OwnedFd>) -> io::Result<(OwnedFd, Self)> {
         install()?;
         loop {
             // SeqCst, here and in `before_fork`: a fork that copies the list before our entry is in
             // it has raised the number before that, so we find it raised below.
             let forks = FORKS.load(Ordering::SeqCst);
             let opened = open()?;
-            let listed = Self::list(fd(&opened));
+            let listed = Self::list(&opened)?;
             if FORKS.load(Ordering::SeqCst) == forks {
                 return Ok((opened, listed));
             }
@@ -113,27 +115,63 @@ impl ClosedInChild {
         }
     }
 
-    fn list(fd: RawFd) -> Self {
-        for entry in entries() {
-            // SeqCst: with FORKS, as above.
-            if entry
-                .fd
-                .compare_exchange(UNUSED, fd, Ordering::SeqCst, Ordering::Relaxed)
-                .is_ok()
-            {
-                return Self { entry };
-            }
-        }
-        let entry: &'static Entry = Box::leak(Box::new(Entry {
-            fd: AtomicI32::new(fd),
+    fn list(fd: &OwnedFd) -> io::Result<Self> {
+        let stat = rustix::fs::fstat(fd)?;
+        let entry = entries()
+            .find(|entry| entry.claim())
+            .unwrap_or_else(Entry::leak);
+        // Relaxed, both: ordered by the store below.
+        entry.device.store(stat.st_dev, Ordering::Relaxed);
+        entry.inode.store(stat.st_ino, Ordering::Relaxed);
+        // SeqCst: with FORKS, as above.
+        entry.fd.store(fd.as_raw_fd(), Ordering::SeqCst);
+        Ok(Self { entry })
+    }
+}
+
+impl Entry {
+    /// Takes an entry that nobody uses.
+    fn claim(&self) -> bool {
+        // Acquire: pairs with the Release in the drop of whoever had it before.
+        self.fd
+            .compare_exchange(UNUSED, CLAIMED, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    /// Puts a claimed entry on the list, for ever.
+    fn leak() -> &'static Self {
+        let entry: &'static Self = Box::leak(Box::new(Self {
+            fd: AtomicI32::new(CLAIMED),
+            device: AtomicU64::new(0),
+            inode: AtomicU64::new(0),
             next: AtomicPtr::new(ptr::null_mut()),
         }));
-        // Release on success: pairs with the Acquire in `entries`.
-        let _ = ENTRIES.fetch_update(Ordering::SeqCst, Ordering::Relaxed, |head| {
+        let link = |head| {
+            // Relaxed: ordered by the exchange.
             entry.next.store(head, Ordering::Relaxed);
             Some(ptr::from_ref(entry).cast_mut())
-        });
-        Self { entry }
+        };
+        // Release: pairs with the Acquire in `entries`. It only fails to try again.
+        let _ = ENTRIES.fetch_update(Ordering::Release, Ordering::Relaxed, link);
+        entry
+    }
+
+    /// Closes the descriptor, in a child.
+    fn close(&self) {
+        // Relaxed, all: the child has one thread and its own copy.
+        let fd = self.fd.swap(UNUSED, Ordering::Relaxed);
+        // SAFETY: a C structure of integers, of which zeros are a value.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: writes to that structure only, and fails on a number that is not open.
+        let known = fd >= 0 && unsafe { libc::fstat(fd, &raw mut stat) } == 0;
+        if known
+            && stat.st_dev == self.device.load(Ordering::Relaxed)
+            && stat.st_ino == self.inode.load(Ordering::Relaxed)
+        {
+            // SAFETY: the descriptor was copied from the parent, whose handle owns it; in this
+            // process the copies of that handle never use it (see `LockFile`).
+            unsafe { libc::close(fd) };
+        }
     }
 }
 
@@ -157,7 +195,7 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 fn install() -> io::Result<()> {
     static INSTALLED: OnceLock<i32> = OnceLock::new();
     let code = *INSTALLED.get_or_init(|| {
-        // SAFETY: both handlers only touch atomics and close descriptors, which is allowed there.
+        // SAFETY: both handlers only touch atomics, examine and close descriptors: allowed there.
         unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) }
     });
     match code {
@@ -171,13 +209,5 @@ unsafe extern "C" fn before_fork() {
 }
 
 unsafe extern "C" fn in_child() {
-    for entry in entries() {
-        // Relaxed: the child has one thread and its own copy.
-        let fd = entry.fd.swap(UNUSED, Ordering::Relaxed);
-        if fd != UNUSED {
-            // SAFETY: the descriptor was copied from the parent, whose handle owns it; in this
-            // process the copies of that handle never use it (see `LockFile`).
-            unsafe { rustix::io::close(fd) };
-        }
-    }
+    entries().for_each(Entry::close);
 }

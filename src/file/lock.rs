@@ -29,13 +29,10 @@ impl LockFile {
         // the descriptor opens the same file anew, under whatever name it has by now, or none.
         let path = format!("/proc/self/fd/{}", table.as_raw_fd());
         let birth = Birth::here()?;
-        let (fd, listed) = ClosedInChild::open(
-            || {
-                let flags = OFlags::RDWR | OFlags::CLOEXEC;
-                Ok(rustix::fs::open(&path, flags, Mode::empty())?)
-            },
-            |fd: &OwnedFd| fd.as_raw_fd(),
-        )?;
+        let (fd, listed) = ClosedInChild::open(|| {
+            let flags = OFlags::RDWR | OFlags::CLOEXEC;
+            Ok(rustix::fs::open(&path, flags, Mode::empty())?)
+        })?;
         Ok(Self {
             fd: ManuallyDrop::new(fd),
             listed: ManuallyDrop::new(listed),

@@ -17,6 +17,7 @@
 //! | `publish N`, `publish-forever` | `ok`; statistics that all say the same number |
 //! | `publisher` | `ok` |
 //! | `reap-forever`, `open-forever PATH` | `ok` |
+//! | `add-and-remove-forever` | `ok`; engines of several names |
 //! | `fork-and-live` | the child's pid; the child keeps its copies and does nothing |
 //! | `fork-and-use` | what the child was told when it used its copies |
 //! | `fork-while-joining N` | the pids of N children that live on, forked while a thread joins and leaves |
@@ -29,7 +30,7 @@ mod churn;
 mod forked;
 
 use churn::Churn;
-use headcount::{EngineStats, Error, Frontend, Options, Permit, Publisher, Request, Table};
+use headcount::{Engine, EngineStats, Error, Frontend, Options, Permit, Publisher, Request, Table};
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -150,6 +151,15 @@ impl Actor {
             ["reap-forever"] => {
                 let table = self.table()?.clone();
                 thread::spawn(move || while table.reap().is_ok() {});
+                ok()
+            }
+            ["add-and-remove-forever"] => {
+                let table = self.table()?.clone();
+                thread::spawn(move || {
+                    let cycle =
+                        |n: u32| table.remove(table.add(&Engine::named(format!("{n}-{n}")))?);
+                    while (10_000..10_100).all(|n| cycle(n).is_ok()) {}
+                });
                 ok()
             }
             ["open-forever", path] => {
