@@ -5,6 +5,7 @@
 //! states that were looked at here hold at the moment at which the request is counted.
 
 use crate::algorithm::counter::Counter;
+use crate::algorithm::place::Choice;
 use crate::algorithm::word::{RowState, Word};
 use crate::clock;
 use crate::engine::{Engines, Limits};
@@ -15,13 +16,6 @@ use crate::request::Request;
 use crate::table::Table;
 use crate::turns::Turns;
 use std::time::Duration;
-
-/// An engine, and the word by which it was chosen.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Choice {
-    pub(crate) engine: usize,
-    pub(crate) seen: Word,
-}
 
 /// An engine that takes requests, as it was looked at.
 #[derive(Clone, Copy)]

@@ -1,5 +1,6 @@
 //! A process that has joined a table: where requests are routed and finished.
 
+use crate::algorithm::place::Refusal;
 use crate::algorithm::word::{Amount, LaneId};
 use crate::choose::Chooser;
 use crate::clock;
@@ -301,23 +302,20 @@ impl Operation<'_> {
     #[inline]
     fn place(&self, policy: &Policy, request: &Request<'_>) -> Result<usize> {
         let table = &self.seat.table;
-        let counter = table.mapping().counter();
         let chooser = Chooser::new(table, policy, request, &self.lane.turns);
-        let change = Amount::request(request.tokens);
-        let mut place_in_table = None;
-        let backoff = Backoff::new();
-        loop {
-            let choice = chooser.choose()?;
-            if place_in_table.is_none() {
-                place_in_table = Some(PlaceInTable::take(self, change)?);
+        let placed = table.mapping().counter().place(
+            self.lane.id,
+            Amount::request(request.tokens),
+            table.total(),
+            || chooser.choose(),
+        );
+        match placed {
+            Ok(engine) => {
+                self.lane.turns.choose(engine);
+                Ok(engine)
             }
-            if counter.attempt(self.lane.id, choice.engine, choice.seen, change) {
-                place_in_table.into_iter().for_each(PlaceInTable::keep);
-                self.lane.turns.choose(choice.engine);
-                return Ok(choice.engine);
-            }
-            // Somebody else's request was counted meanwhile.
-            backoff.spin();
+            Err(Refusal::AtTheTotal) => Err(Error::Saturated),
+            Err(Refusal::Unchosen(error)) => Err(error),
         }
     }
 
@@ -325,29 +323,25 @@ impl Operation<'_> {
     #[inline]
     pub(crate) fn finish(&self, engine: usize, tokens: u32) {
         let table = &self.seat.table;
-        let change = Amount::request(tokens).negated();
         let counter = table.mapping().counter();
-        counter.add(self.lane.id, engine, change);
-        if table.has_cap() {
-            // After the engine's, so that the table's own count is never below the sum.
-            counter.add(self.lane.id, table.own_row(), change);
-        }
+        counter.finish(self.lane.id, engine, Amount::request(tokens), table.total());
     }
 
     /// How many requests like this one there is room for, as of now.
     fn room(&self, policy: &Policy, request: &Request<'_>) -> u64 {
         let table = &self.seat.table;
         let chooser = Chooser::new(table, policy, request, &self.lane.turns);
-        let (word, tokens) = table.mapping().counter().observe(table.own_row());
-        let left = |cap: Option<u32>, taken: u32| {
-            cap.map_or(u64::MAX, |cap| cap.saturating_sub(taken).into())
+        let Some(total) = table.total() else {
+            return chooser.room();
         };
-        let requests = left(table.header().max_in_flight, word.value());
-        let tokens = left(table.header().max_tokens, tokens);
-        let each = u64::from(request.tokens);
-        (chooser.room())
-            .min(requests)
-            .min(tokens.checked_div(each).unwrap_or(u64::MAX))
+        let (word, tokens) = table.mapping().counter().observe(total.row);
+        let requests = total.max_requests.saturating_sub(word.value());
+        let tokens = total.max_tokens.saturating_sub(tokens);
+        (chooser.room()).min(requests.into()).min(
+            tokens
+                .checked_div(request.tokens)
+                .map_or(u64::MAX, u64::from),
+        )
     }
 }
 
@@ -356,64 +350,5 @@ impl Drop for Operation<'_> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire in `Seat::lane`.
         self.lane.busy.store(false, Ordering::Release);
-    }
-}
-
-/// A place under the table's own caps, taken before an engine is, and given back if none is found.
-struct PlaceInTable<'a> {
-    operation: &'a Operation<'a>,
-    change: Amount,
-}
-
-impl<'a> PlaceInTable<'a> {
-    #[inline]
-    fn take(operation: &'a Operation<'a>, change: Amount) -> Result<Self> {
-        let table = &operation.seat.table;
-        if table.has_cap() {
-            Self::count(operation, change)?;
-        }
-        Ok(Self { operation, change })
-    }
-
-    fn count(operation: &Operation<'_>, change: Amount) -> Result<()> {
-        let table = &operation.seat.table;
-        let counter = table.mapping().counter();
-        let row = table.own_row();
-        let backoff = Backoff::new();
-        let fits = |cap: Option<u32>, taken: u32, more: i64| {
-            i64::from(taken) + more <= cap.map_or(i64::from(u32::MAX), i64::from)
-        };
-        loop {
-            let (word, tokens) = counter.observe(row);
-            let requests = table.header().max_in_flight;
-            if !fits(requests, word.value(), change.requests())
-                || !fits(table.header().max_tokens, tokens, change.tokens())
-            {
-                return Err(Error::Saturated);
-            }
-            if counter.attempt(operation.lane.id, row, word, change) {
-                return Ok(());
-            }
-            backoff.spin();
-        }
-    }
-
-    #[inline]
-    fn keep(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for PlaceInTable<'_> {
-    fn drop(&mut self) {
-        let table = &self.operation.seat.table;
-        if table.has_cap() {
-            let counter = table.mapping().counter();
-            counter.add(
-                self.operation.lane.id,
-                table.own_row(),
-                self.change.negated(),
-            );
-        }
     }
 }

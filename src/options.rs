@@ -77,8 +77,9 @@ impl Options {
     /// The most requests in flight on all engines together. Default: no such cap.
     ///
     /// It is kept in one more word that every request goes through, so it costs a second operation
-    /// a request, and all frontends meet there. While a `route` holds a place of the last ones and
-    /// finds no engine for it, others may be told [`Error::Saturated`]; the cap is never exceeded.
+    /// a request, and all frontends meet there. It is never exceeded. A `route` that has taken the
+    /// last place under it and finds that its engine's count has changed gives the place back and
+    /// chooses again; whoever asks in between is told [`Error::Saturated`]. At most 1,048,575.
     pub fn max_in_flight(mut self, requests: u32) -> Self {
         self.max_in_flight = Some(requests);
         self

@@ -1,5 +1,7 @@
 //! The table: a handle on the shared file, from which everything else is had.
 
+use crate::algorithm::place::Total;
+use crate::algorithm::word::{MAX_REQUESTS, MAX_TOKENS};
 use crate::engine::Engines;
 use crate::error::{Error, Result};
 use crate::file::{Access, LockFile, Mapping, TableFile};
@@ -23,6 +25,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Table {
     file: Arc<TableFile>,
+    total: Option<Total>,
 }
 
 /// What a [`Table::reap`] has returned to the engines.
@@ -88,7 +91,19 @@ impl Table {
     }
 
     pub(crate) fn from_file(file: TableFile) -> Self {
+        let Header {
+            geometry,
+            max_in_flight,
+            max_tokens,
+            ..
+        } = file.header;
+        let capped = max_in_flight.is_some() || max_tokens.is_some();
         Self {
+            total: capped.then_some(Total {
+                row: geometry.max_engines,
+                max_requests: max_in_flight.unwrap_or(MAX_REQUESTS).min(MAX_REQUESTS),
+                max_tokens: max_tokens.unwrap_or(MAX_TOKENS),
+            }),
             file: Arc::new(file),
         }
     }
@@ -108,16 +123,10 @@ impl Table {
         &self.file.header
     }
 
-    /// The row of the table's own count, behind those of the engines.
+    /// The row of the table as a whole, if that has a cap.
     #[inline]
-    pub(crate) fn own_row(&self) -> usize {
-        self.header().geometry.max_engines
-    }
-
-    /// Whether the table as a whole has a cap, so that its own row is used.
-    #[inline]
-    pub(crate) fn has_cap(&self) -> bool {
-        self.header().max_in_flight.is_some() || self.header().max_tokens.is_some()
+    pub(crate) fn total(&self) -> Option<&Total> {
+        self.total.as_ref()
     }
 
     pub(crate) fn access(&self) -> Access {

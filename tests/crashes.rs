@@ -183,11 +183,8 @@ fn k2_a_living_pid_does_not_keep_a_dead_lane() {
         table.reap().unwrap().requests == 5 || table.in_flight() == [0]
     });
     // SAFETY: signal 0 only asks whether the process is there.
-    assert_eq!(
-        unsafe { libc::kill(child.pid(), 0) },
-        0,
-        "the pid is alive all the while"
-    );
+    let is_there = unsafe { libc::kill(child.pid(), 0) } == 0;
+    assert!(is_there, "the pid is alive all the while");
 }
 
 #[test]

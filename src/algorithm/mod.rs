@@ -5,5 +5,6 @@
 
 pub(crate) mod counter;
 pub(crate) mod latch;
+pub(crate) mod place;
 pub(crate) mod registry;
 pub(crate) mod word;

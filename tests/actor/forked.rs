@@ -1,8 +1,7 @@
 //! What needs a real fork, or a process that may make no system call.
 
 use headcount::{EngineStats, Error, Frontend, Permit, Publisher, Table};
-use std::io::{self, Read};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Forks a child that lives on with its copies of everything. Returns its pid.
@@ -47,7 +46,7 @@ pub(crate) fn used(
     permits: Vec<Permit>,
     publisher: Option<&mut Publisher>,
 ) -> io::Result<(Vec<Permit>, String)> {
-    let (mut reader, writer) = pipe()?;
+    let (mut reader, writer) = io::pipe()?;
     // SAFETY: this process has one thread here, so its child may do anything.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
@@ -66,12 +65,10 @@ pub(crate) fn used(
             drop(frontend);
             let join = forked(table.join().and_then(|own| own.route().map(drop)));
             let said = format!("route {route}, publish {publish}, join {join}");
-            let bytes = said.as_bytes();
-            // SAFETY: the buffer is alive; then the child ends without touching what is its parent's.
-            unsafe {
-                libc::write(writer.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
-                libc::_exit(0)
-            }
+            // A fork may not drop what is its parent's, so it ends here, whatever comes of the write.
+            let _ = (&writer).write_all(said.as_bytes());
+            // SAFETY: ends this child only.
+            unsafe { libc::_exit(0) }
         }
         child => {
             drop(writer);
@@ -82,21 +79,6 @@ pub(crate) fn used(
             Ok((permits, said))
         }
     }
-}
-
-fn pipe() -> io::Result<(std::fs::File, std::fs::File)> {
-    let mut ends = [0; 2];
-    // SAFETY: writes two integers.
-    if unsafe { libc::pipe(ends.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just given us both, and nobody else has them.
-    Ok(unsafe {
-        (
-            std::fs::File::from_raw_fd(ends[0]),
-            std::fs::File::from_raw_fd(ends[1]),
-        )
-    })
 }
 
 /// Forks a child that joins, forbids itself all system calls but `read`, `write` and `exit`, and then

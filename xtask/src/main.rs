@@ -1,2 +1,80 @@
-//! x
-fn main() {}
+//! What is run on this project, by `cargo xtask NAME`.
+
+mod burst;
+mod step;
+
+use clap::Parser;
+use std::process::ExitCode;
+use step::{Failed, cargo};
+
+/// Runs the project's checks.
+#[derive(Parser, Debug)]
+#[command(name = "cargo xtask")]
+enum Task {
+    /// Everything that can run on a fresh machine: format, lints, documentation, unit, integration and
+    /// documentation tests, the models and the burst example.
+    Test,
+    /// The loom models of the algorithms: all interleavings within stated bounds.
+    Loom {
+        /// Only models whose name contains this.
+        filter: Option<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Task::parse() {
+        Task::Test => test(),
+        Task::Loom { filter } => loom(filter.as_deref()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            eprintln!("xtask: {failed}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test() -> Result<(), Failed> {
+    cargo("the format", &["fmt", "--all", "--check"]).run()?;
+    cargo(
+        "the lints",
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )
+    .run()?;
+    cargo(
+        "the documentation",
+        &[
+            "doc",
+            "--workspace",
+            "--no-deps",
+            "--document-private-items",
+        ],
+    )
+    .env("RUSTDOCFLAGS", "-D warnings")
+    .run()?;
+    // All of them even if one fails, so that one run shows everything.
+    cargo("the tests", &["test", "--workspace", "--no-fail-fast"]).run()?;
+    loom(None)?;
+    burst::check()
+}
+
+fn loom(filter: Option<&str>) -> Result<(), Failed> {
+    let mut arguments = vec![
+        "test",
+        "--release",
+        "--package",
+        "headcount-loom-tests",
+        "--",
+    ];
+    arguments.extend(filter);
+    arguments.push("--nocapture");
+    cargo("the models", &arguments).run()
+}

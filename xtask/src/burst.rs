@@ -1,0 +1,83 @@
+//! The burst example keeps what the README says of it.
+
+use crate::step::{Failed, cargo};
+use serde_json::Value;
+
+/// Runs the example once, small, and once with a killed frontend, and looks at its numbers.
+pub(crate) fn check() -> Result<(), Failed> {
+    let plain = results(&[
+        "--engines",
+        "4",
+        "--frontends",
+        "4",
+        "--requests",
+        "256",
+        "--rounds",
+        "2",
+    ])?;
+    for strategy in ["overwrite", "scaled", "floor", "headcount"] {
+        find(&plain, strategy)?;
+    }
+    exact(&plain, 0)?;
+    let odd = results(&[
+        "--engines",
+        "7",
+        "--frontends",
+        "8",
+        "--requests",
+        "500",
+        "--rounds",
+        "2",
+        "--strategy",
+        "headcount",
+    ])?;
+    exact(&odd, 1)?;
+    let killed = results(&["--kill", "--strategy", "headcount"])?;
+    number(find(&killed, "headcount")?, "leaked").and_then(|leaked| match leaked {
+        0 => Ok(()),
+        _ => Err(Failed(format!("{leaked} requests leaked after a kill"))),
+    })
+}
+
+fn results(options: &[&str]) -> Result<Value, Failed> {
+    let mut arguments = vec![
+        "run",
+        "--release",
+        "--quiet",
+        "--example",
+        "burst",
+        "--",
+        "--json",
+    ];
+    arguments.extend(options);
+    let output = cargo("the burst example", &arguments).output()?;
+    serde_json::from_slice(&output)
+        .map_err(|error| Failed(format!("the burst example printed no JSON: {error}")))
+}
+
+/// Fails unless headcount split every burst with at most this spread, and leaked nothing.
+fn exact(results: &Value, most: u64) -> Result<(), Failed> {
+    let headcount = find(results, "headcount")?;
+    let (spread, leaked) = (
+        number(headcount, "worst_spread")?,
+        number(headcount, "leaked")?,
+    );
+    if spread > most || leaked > 0 {
+        return Err(Failed(format!(
+            "the burst example: spread {spread}, leaked {leaked}"
+        )));
+    }
+    Ok(())
+}
+
+fn find<'a>(results: &'a Value, strategy: &str) -> Result<&'a Value, Failed> {
+    (results["results"].as_array().into_iter().flatten())
+        .find(|result| result["strategy"] == strategy)
+        .ok_or_else(|| Failed(format!("the burst example has no result for {strategy}")))
+}
+
+fn number(result: &Value, field: &str) -> Result<u64, Failed> {
+    result[field]
+        .as_u64()
+        .ok_or_else(|| Failed(format!("the burst example gives no {field}: {result}")))
+}

@@ -1,0 +1,74 @@
+//! One command that has to succeed.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// A command that did not succeed.
+#[derive(Debug)]
+pub(crate) struct Failed(pub(crate) String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A command, and what it checks.
+#[derive(Debug)]
+pub(crate) struct Step {
+    name: &'static str,
+    command: Command,
+}
+
+/// A step that is a call of cargo.
+pub(crate) fn cargo(name: &'static str, arguments: &[&str]) -> Step {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(cargo);
+    command.args(arguments);
+    Step { name, command }
+}
+
+impl Step {
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Runs the command with its output on the terminal.
+    pub(crate) fn run(mut self) -> Result<(), Failed> {
+        let start = self.announce();
+        let status = self.command.status();
+        match status {
+            Ok(status) if status.success() => {
+                println!("-- {}: fine, {:.1?}", self.name, start.elapsed());
+                Ok(())
+            }
+            Ok(status) => Err(self.failed(&status)),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    /// Runs the command and returns what it printed.
+    pub(crate) fn output(mut self) -> Result<Vec<u8>, Failed> {
+        let start = self.announce();
+        match self.command.stderr(Stdio::inherit()).output() {
+            Ok(output) if output.status.success() => {
+                println!("-- {}: done, {:.1?}", self.name, start.elapsed());
+                Ok(output.stdout)
+            }
+            Ok(output) => Err(self.failed(&output.status)),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    fn announce(&self) -> Instant {
+        println!("-- {}: {:?}", self.name, self.command);
+        Instant::now()
+    }
+
+    fn failed(&self, how: &dyn fmt::Display) -> Failed {
+        Failed(format!("{}: {how}", self.name))
+    }
+}
