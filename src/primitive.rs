@@ -8,15 +8,47 @@ pub(crate) use atomic::Atomic;
 pub(crate) use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use loom::sync::atomic::{Ordering, fence};
 #[cfg(loom)]
-pub(crate) use model::Atomic;
+pub(crate) use model::{Atomic, AtomicU64, before_each_access};
 
 #[cfg(loom)]
 mod model {
-    use super::{AtomicU64, Ordering};
+    use super::Ordering;
     use bytemuck::Pod;
     use core::marker::PhantomData;
+    use core::ops::Deref;
+    use loom::sync::atomic;
+
+    type Hook = fn();
+
+    static HOOK: std::sync::OnceLock<Hook> = std::sync::OnceLock::new();
+
+    /// Has `hook` called before each access to an atomic: where a model lets a process die.
+    pub(crate) fn before_each_access(hook: Hook) {
+        HOOK.get_or_init(|| hook);
+    }
+
+    /// Loom's integer; going through the dereference is what calls the hook.
+    #[derive(Debug)]
+    pub(crate) struct AtomicU64(atomic::AtomicU64);
+
+    impl AtomicU64 {
+        pub(crate) fn new(value: u64) -> Self {
+            Self(atomic::AtomicU64::new(value))
+        }
+    }
+
+    impl Deref for AtomicU64 {
+        type Target = atomic::AtomicU64;
+
+        fn deref(&self) -> &atomic::AtomicU64 {
+            if let Some(hook) = HOOK.get() {
+                hook();
+            }
+            &self.0
+        }
+    }
 
     /// `atomic::Atomic` for 64-bit types, over loom's integer.
     #[derive(Debug)]
@@ -48,13 +80,9 @@ mod model {
             success: Ordering,
             failure: Ordering,
         ) -> Result<T, T> {
-            self.bits
-                .compare_exchange(
-                    bytemuck::cast(current),
-                    bytemuck::cast(new),
-                    success,
-                    failure,
-                )
+            let (current, new) = (bytemuck::cast(current), bytemuck::cast(new));
+            (self.bits)
+                .compare_exchange(current, new, success, failure)
                 .map(bytemuck::cast)
                 .map_err(bytemuck::cast)
         }

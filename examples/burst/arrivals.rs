@@ -16,8 +16,9 @@ pub(crate) struct Arrival {
     pub(crate) job: Job,
 }
 
-/// Prompt of a request of a burst. With it, 64 requests fill a sixth of an engine's KV cache.
-const BURST_TOKENS: u32 = 512;
+/// Prompt of a request of a burst: short enough that a full batch leaves half of the KV cache free, so
+/// that bursts are about counts alone.
+const BURST_TOKENS: u32 = 256;
 
 /// How much longer than half as long again as the submission a request of a burst lives, so that none
 /// finishes before the last has arrived, even on a busy machine.

@@ -9,7 +9,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::error::Error;
-use crate::report::{Config, Report, StrategyResult};
+use crate::report::{Report, StrategyResult};
 use crate::run::Outcome;
 use crate::timeline::Timeline;
 
@@ -155,7 +155,7 @@ impl<'a> Picture<'a> {
 
     fn panel(&self, panel: &Canvas<'_>, outcome: &Outcome, result: &StrategyResult) -> Drawn {
         write(panel, (24, 10), 18, &result.strategy.name())?;
-        write(panel, (24, 33), 14, &Note(&self.report.config, result))?;
+        write(panel, (24, 33), 14, &Note(result))?;
 
         let mut chart = ChartBuilder::on(panel)
             .margin_top(58)
@@ -167,9 +167,9 @@ impl<'a> Picture<'a> {
             .build_cartesian_2d(0.0..self.seconds, 0.0..self.requests)?;
 
         if self.report.config.trace.is_none() {
-            let ideal = f64::from(self.report.config.ideal_batch());
+            let even = f64::from(self.report.config.even_batch());
             let padded = f64::from(result.worst_padded_batch);
-            let slots = [(0.0, ideal), (self.seconds, padded)];
+            let slots = [(0.0, even), (self.seconds, padded)];
             chart.draw_series([Rectangle::new(slots, PADDING.filled())])?;
         }
         chart
@@ -201,11 +201,12 @@ impl<'a> Picture<'a> {
 }
 
 /// What the panel shows, in words.
-struct Note<'a>(&'a Config, &'a StrategyResult);
+#[derive(Debug)]
+struct Note<'a>(&'a StrategyResult);
 
 impl fmt::Display for Note<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(config, result) = self;
+        let Self(result) = self;
         if let Some(spread) = &result.in_flight_spread {
             return write!(
                 f,
@@ -213,27 +214,20 @@ impl fmt::Display for Note<'_> {
                 spread.peak_requests, spread.mean_requests,
             );
         }
-        let Some(worst) = result
-            .rounds
-            .iter()
-            .max_by_key(|round| (round.padded_batch, round.spread))
-        else {
+        let Some(worst) = result.rounds.iter().max_by_key(|round| round.badness()) else {
             return Ok(());
         };
-        write!(f, "worst split ")?;
-        match (worst.per_engine.iter().min(), worst.per_engine.iter().max()) {
-            (Some(least), Some(most)) if config.engines > 8 => write!(f, "{least} to {most}")?,
-            _ => {
-                let shares: Vec<_> = worst.per_engine.iter().map(u32::to_string).collect();
-                write!(f, "{}", shares.join("/"))?;
-            }
-        }
         let cost = worst.padding_cost_percent.unwrap_or(0.0);
         write!(
             f,
-            " \u{2192} batch padded to {}, {cost:.1} % more than needed",
-            worst.padded_batch
-        )
+            "worst split {} \u{2192} batch padded to {}, {cost:.1} % more than needed",
+            worst.shares("/"),
+            worst.padded_batch,
+        )?;
+        if worst.spread <= 1 {
+            write!(f, " (the lines lie on each other)")?;
+        }
+        Ok(())
     }
 }
 

@@ -59,7 +59,6 @@ mod chart;
 mod clock;
 mod deployment;
 mod error;
-mod grid;
 mod inbox;
 mod interrupt;
 mod kill;

@@ -11,16 +11,11 @@ pub(crate) fn padded(batch: u32) -> u32 {
     }
 }
 
-/// The padded batch of an even split.
-pub(crate) fn ideal(requests: u32, engines: u32) -> u32 {
-    padded(requests.div_ceil(engines))
-}
-
 /// How many more slots are decoded than with an even split, in per cent.
-pub(crate) fn cost_percent(padded_batch: u32, ideal: u32) -> f64 {
-    if ideal == 0 {
+pub(crate) fn cost_percent(padded_batch: u32, even: u32) -> f64 {
+    if even == 0 {
         0.0
     } else {
-        100.0 * (f64::from(padded_batch) / f64::from(ideal) - 1.0)
+        100.0 * (f64::from(padded_batch) / f64::from(even) - 1.0)
     }
 }

@@ -1,7 +1,5 @@
 //! The results in figures: what `--json` prints, and what the table and the chart show.
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 
 use crate::kill::Killed;
@@ -10,6 +8,9 @@ use crate::padding;
 use crate::run::Outcome;
 use crate::strategy::Strategy;
 use crate::timeline::{Spread, Timeline, range};
+
+/// Engines whose shares are listed one by one.
+const MOST_ENGINES: usize = 8;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -27,7 +28,7 @@ pub(crate) struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) submit_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trace: Option<PathBuf>,
+    pub(crate) trace: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) speedup: Option<f64>,
 }
@@ -81,7 +82,10 @@ impl Report {
             rounds: options.rounds(),
             publish_ms: options.publish_ms,
             submit_ms: (!is_trace).then_some(options.submit_ms),
-            trace: options.trace.clone(),
+            trace: options
+                .trace
+                .as_ref()
+                .map(|path| path.display().to_string()),
             speedup: is_trace.then_some(options.speedup),
         };
         let results = outcomes
@@ -93,8 +97,14 @@ impl Report {
 }
 
 impl Config {
-    pub(crate) fn ideal_batch(&self) -> u32 {
-        padding::ideal(self.requests, self.engines)
+    /// The largest share of an even split.
+    pub(crate) fn even_share(&self) -> u32 {
+        self.requests.div_ceil(self.engines)
+    }
+
+    /// The batch that an even split is padded to.
+    pub(crate) fn even_batch(&self) -> u32 {
+        padding::padded(self.even_share())
     }
 
     fn judge(&self, outcome: &Outcome) -> StrategyResult {
@@ -131,8 +141,30 @@ impl Config {
             per_engine,
             padded_batch,
             padding_cost_percent: is_burst
-                .then(|| padding::cost_percent(padded_batch, self.ideal_batch())),
+                .then(|| padding::cost_percent(padded_batch, self.even_batch())),
             one_batch: is_burst.then(|| timeline.is_one_batch()),
+        }
+    }
+}
+
+impl Round {
+    /// Orders the rounds of a strategy: the larger, the worse.
+    pub(crate) fn badness(&self) -> (u32, u32) {
+        (self.padded_batch, self.spread)
+    }
+
+    /// What each engine was sent; if there are too many to list, the smallest and the largest share.
+    pub(crate) fn shares(&self, separator: &str) -> String {
+        match (self.per_engine.iter().min(), self.per_engine.iter().max()) {
+            (Some(least), Some(most)) if self.per_engine.len() > MOST_ENGINES => {
+                format!("{least} to {most}")
+            }
+            _ => self
+                .per_engine
+                .iter()
+                .map(u32::to_string)
+                .collect::<Vec<_>>()
+                .join(separator),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The whole run: every strategy in turn, then the results.
 
-use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 
 use crate::arrivals::{self, Arrival};
 use crate::chart;
@@ -35,7 +35,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         });
     }
     let rounds = rounds(options)?;
-    check_chart(options)?;
+    check_chart_directory(options)?;
     interrupt::watch()?;
 
     let mut progress = Progress::new();
@@ -46,18 +46,21 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     drop(progress);
 
     let report = Report::new(options, rounds[0].len(), &outcomes);
-    if let Some(path) = &options.chart {
-        chart::draw(path, &report, &outcomes)?;
+    print(options, &report).map_err(Error::Output)?;
+    match &options.chart {
+        Some(path) => chart::draw(path, &report, &outcomes),
+        None => Ok(()),
     }
+}
+
+fn print(options: &Options, report: &Report) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if options.json {
-        serde_json::to_writer_pretty(&mut out, &report)
-            .map_err(io::Error::from)
-            .and_then(|()| writeln!(out))
+        serde_json::to_writer_pretty(&mut out, report)?;
+        writeln!(out)
     } else {
-        write!(out, "{}", Table(&report))
+        write!(out, "{}", Table(report))
     }
-    .map_err(Error::Output)
 }
 
 /// The arrivals of every round.
@@ -123,14 +126,20 @@ fn still_counted(deployment: &mut Deployment) -> Result<u64, Error> {
     }
 }
 
-/// Better now than after the run.
-fn check_chart(options: &Options) -> Result<(), Error> {
+/// Better now than when all is done.
+fn check_chart_directory(options: &Options) -> Result<(), Error> {
     let Some(path) = &options.chart else {
         return Ok(());
     };
-    let opened = File::options().append(true).create(true).open(path);
-    opened.map(drop).map_err(|error| Error::Chart {
+    let directory = path
+        .parent()
+        .filter(|parent| *parent != Path::new(""))
+        .unwrap_or(Path::new("."));
+    if directory.is_dir() && !path.is_dir() {
+        return Ok(());
+    }
+    Err(Error::Chart {
         path: path.clone(),
-        reason: error.to_string(),
+        reason: "it is a directory, or in none".to_owned(),
     })
 }

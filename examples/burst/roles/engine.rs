@@ -20,7 +20,7 @@ pub(crate) const STEP: Duration = Duration::from_millis(20);
 const MAX_BATCH: usize = 512;
 
 /// Tokens that fit the KV cache.
-const KV_TOKENS: u64 = 200_000;
+const KV_TOKENS: u64 = 400_000;
 
 #[derive(Debug)]
 struct Engine {

@@ -1,0 +1,109 @@
+//! How the bursts were split.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::grid::Grid;
+use crate::report::{Report, Round, StrategyResult};
+
+/// Rounds that are shown one by one; of more, the worst.
+const MOST_ROUNDS: usize = 10;
+
+#[derive(Debug)]
+pub(super) struct Bursts<'a>(pub(super) &'a Report);
+
+impl Display for Bursts<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Report { config, results } = self.0;
+        writeln!(
+            f,
+            "Each burst: {} requests through {} frontends to {} engines. Split evenly, the largest batch is\n\
+             {}, padded to {}. Every engine waits for the largest batch, whatever its own:\n",
+            config.requests,
+            config.frontends,
+            config.engines,
+            config.even_share(),
+            config.even_batch(),
+        )?;
+        writeln!(f, "{}", grid(results))?;
+
+        let worst: Vec<_> = results
+            .iter()
+            .map(|result| format!("{} {}", result.strategy.name(), percent(worst_cost(result))))
+            .collect();
+        writeln!(
+            f,
+            "Slots decoded beyond those of an even split, at worst:\n{}.",
+            worst.join(", ")
+        )?;
+
+        let overtaken = |result: &&StrategyResult| {
+            result
+                .rounds
+                .iter()
+                .any(|round| round.one_batch == Some(false))
+        };
+        for result in results.iter().filter(overtaken) {
+            writeln!(
+                f,
+                "Note: under {}, requests were finished before the last of their burst had arrived (is\n\
+                 the machine busy?). Its figures say what was sent, not what ran together.",
+                result.strategy.name(),
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn grid(results: &[StrategyResult]) -> Grid {
+    let mut grid = Grid::new([
+        "strategy",
+        "burst",
+        "sent to each engine",
+        "max-min",
+        "padded to",
+        "padding costs",
+    ]);
+    for result in results {
+        let mut name = result.strategy.name();
+        for (number, round) in shown(&result.rounds) {
+            grid.row([
+                std::mem::take(&mut name).to_owned(),
+                number.to_string(),
+                round.shares("  "),
+                round.spread.to_string(),
+                round.padded_batch.to_string(),
+                percent(round.padding_cost_percent.unwrap_or(0.0)),
+            ]);
+        }
+    }
+    grid
+}
+
+/// The rounds to show, with their numbers from 1.
+fn shown(rounds: &[Round]) -> Vec<(usize, &Round)> {
+    let numbered = (1..).zip(rounds);
+    if rounds.len() <= MOST_ROUNDS {
+        numbered.collect()
+    } else {
+        numbered
+            .max_by_key(|(_, round)| round.badness())
+            .into_iter()
+            .collect()
+    }
+}
+
+fn worst_cost(result: &StrategyResult) -> f64 {
+    result
+        .rounds
+        .iter()
+        .filter_map(|round| round.padding_cost_percent)
+        .fold(0.0, f64::max)
+}
+
+fn percent(cost: f64) -> String {
+    if cost == 0.0 {
+        "0.0 %".to_owned()
+    } else {
+        format!("{cost:+.1} %")
+    }
+}

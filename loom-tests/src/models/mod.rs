@@ -1,0 +1,4 @@
+mod counting;
+mod crashes;
+mod publishing;
+mod registry;

@@ -1,0 +1,209 @@
+//! A small table in loom's memory.
+
+use crate::algorithm::counter::{Counter, Lane};
+use crate::algorithm::latch::{COPIES, Latch};
+use crate::algorithm::place::{Choice, Refusal, Total};
+use crate::algorithm::registry::{Locks, Registry, Slot};
+use crate::algorithm::word::{Amount, LaneId, RowState, TokenWord, Word};
+use crate::primitive::{Atomic, AtomicU64};
+use bytemuck::Zeroable;
+use loom::sync::Mutex;
+use std::convert::Infallible;
+
+/// The words of a table, and the locks that the kernel would keep.
+pub(crate) struct Scene {
+    words: Vec<Atomic<Word>>,
+    tokens: Vec<Atomic<TokenWord>>,
+    lanes: Vec<Lane>,
+    ledgers: Vec<Atomic<Amount>>,
+    marks: AtomicU64,
+    slots: Vec<Slot>,
+    sequence: AtomicU64,
+    publications: Vec<AtomicU64>,
+    held: Vec<Mutex<bool>>,
+    lanes_per_slot: usize,
+    cap: u32,
+    total: Option<Total>,
+}
+
+/// The words of a publication in a scene.
+pub(crate) const PUBLICATION: usize = 2;
+
+impl Scene {
+    /// A table of active engines with so many slots of one lane each; no caps.
+    pub(crate) fn new(engines: usize, slots: usize) -> Self {
+        Self::with_lanes(engines, slots, 1)
+    }
+
+    pub(crate) fn with_lanes(engines: usize, slots: usize, lanes_per_slot: usize) -> Self {
+        let lanes = slots * lanes_per_slot;
+        let rows = engines + 1;
+        let scene = Self {
+            words: (0..rows).map(|_| Atomic::new(Word::zeroed())).collect(),
+            tokens: (0..rows)
+                .map(|_| Atomic::new(TokenWord::zeroed()))
+                .collect(),
+            lanes: (0..lanes).map(|_| Lane::new()).collect(),
+            ledgers: (0..rows * lanes)
+                .map(|_| Atomic::new(Amount::ZERO))
+                .collect(),
+            marks: AtomicU64::new(0),
+            slots: (0..slots).map(|_| Slot::new()).collect(),
+            sequence: AtomicU64::new(0),
+            publications: (0..COPIES * PUBLICATION)
+                .map(|_| AtomicU64::new(0))
+                .collect(),
+            held: (0..slots).map(|_| Mutex::new(false)).collect(),
+            lanes_per_slot,
+            cap: u32::MAX,
+            total: None,
+        };
+        for engine in 0..engines {
+            scene.mark(engine, RowState::Active);
+        }
+        scene
+    }
+
+    /// No engine takes more than so many requests.
+    pub(crate) fn with_cap(mut self, cap: u32) -> Self {
+        self.cap = cap;
+        self
+    }
+
+    /// The table as a whole takes no more than so many requests.
+    pub(crate) fn with_total(mut self, max_requests: u32) -> Self {
+        self.total = Some(Total {
+            row: self.words.len() - 1,
+            max_requests,
+            max_tokens: u32::MAX,
+        });
+        self
+    }
+
+    pub(crate) fn counter(&self) -> Counter<'_> {
+        Counter {
+            words: &self.words,
+            tokens: &self.tokens,
+            lanes: &self.lanes,
+            ledgers: &self.ledgers,
+            ledger_stride: self.words.len(),
+            marks: &self.marks,
+        }
+    }
+
+    pub(crate) fn registry(&self) -> Registry<'_> {
+        Registry {
+            slots: &self.slots,
+            lanes_per_slot: self.lanes_per_slot,
+            counter: self.counter(),
+        }
+    }
+
+    pub(crate) fn latch(&self) -> Latch<'_> {
+        Latch {
+            sequence: &self.sequence,
+            words: &self.publications,
+        }
+    }
+
+    fn engines(&self) -> usize {
+        self.words.len() - 1
+    }
+
+    /// Joins, with a slot that must be free.
+    pub(crate) fn join(&self) -> usize {
+        let Ok(slot) = self.registry().join(self);
+        slot.expect("a slot is free")
+    }
+
+    /// Routes to the least loaded engine, as the first lane of `slot`. `None`: all at their caps.
+    pub(crate) fn route(&self, slot: usize, tokens: u32) -> Option<usize> {
+        self.route_as(self.registry().lane(slot, 0), tokens)
+    }
+
+    pub(crate) fn route_as(&self, lane: LaneId, tokens: u32) -> Option<usize> {
+        let counter = self.counter();
+        let least = || {
+            (0..self.engines())
+                .map(|engine| Choice {
+                    engine,
+                    seen: counter.load(engine),
+                })
+                .filter(|choice| choice.seen.is_active() && choice.seen.value() < self.cap)
+                .min_by_key(|choice| choice.seen.value())
+                .ok_or(())
+        };
+        match counter.place(lane, Amount::request(tokens), self.total.as_ref(), least) {
+            Ok(engine) => Some(engine),
+            Err(Refusal::AtTheTotal | Refusal::Unchosen(())) => None,
+        }
+    }
+
+    /// Finishes a request, as the first lane of `slot`.
+    pub(crate) fn finish(&self, slot: usize, engine: usize, tokens: u32) {
+        self.finish_as(self.registry().lane(slot, 0), engine, tokens);
+    }
+
+    pub(crate) fn finish_as(&self, lane: LaneId, engine: usize, tokens: u32) {
+        let counter = self.counter();
+        counter.finish(lane, engine, Amount::request(tokens), self.total.as_ref());
+    }
+
+    pub(crate) fn mark(&self, engine: usize, state: RowState) {
+        let marked = self.counter().mark(engine, |_| Some(state));
+        assert!(marked.is_ok());
+    }
+
+    /// The kernel drops the locks of a process that died.
+    pub(crate) fn dies(&self, slot: usize) {
+        *self.held[slot].lock().unwrap() = false;
+    }
+
+    /// Returns what the dead held.
+    pub(crate) fn reap(&self) {
+        let Ok(_) = self.registry().reap(self);
+    }
+
+    /// Requests and tokens of an engine.
+    pub(crate) fn counted(&self, engine: usize) -> (u32, u32) {
+        let (word, tokens) = self.counter().observe(engine);
+        (word.value(), tokens)
+    }
+
+    /// Fails unless the counts are those of the living permits, by engine, each with its tokens.
+    pub(crate) fn assert_counts(&self, permits: &[(usize, u32)]) {
+        for engine in 0..self.engines() {
+            let alive = permits.iter().filter(|permit| permit.0 == engine);
+            let expected = alive.fold((0, 0), |sum, permit| (sum.0 + 1, sum.1 + permit.1));
+            assert_eq!(self.counted(engine), expected, "engine {engine}");
+        }
+        if let Some(total) = &self.total {
+            let expected = permits.iter().map(|permit| permit.1).sum();
+            assert_eq!(
+                self.counted(total.row),
+                (permits.len() as u32, expected),
+                "the total"
+            );
+        }
+    }
+
+    /// What the lanes of a slot hold on an engine.
+    pub(crate) fn held(&self, slot: usize, engine: usize) -> Amount {
+        self.registry().held(slot, engine)
+    }
+}
+
+/// The kernel's locks, as far as they matter here: taken or not, and given back at death.
+impl Locks for Scene {
+    type Error = Infallible;
+
+    fn try_lock(&self, slot: usize) -> Result<bool, Infallible> {
+        let mut held = self.held[slot].lock().unwrap();
+        Ok(!std::mem::replace(&mut *held, true))
+    }
+
+    fn unlock(&self, slot: usize) -> Result<(), Infallible> {
+        *self.held[slot].lock().unwrap() = false;
+        Ok(())
+    }
+}
