@@ -59,6 +59,10 @@ compile_error!(
     "a table cannot lie in loom's memory; the models of its algorithms are in loom-tests"
 );
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod algorithm;
 mod choose;
 mod clock;

@@ -16,16 +16,16 @@ pub(crate) struct Arrival {
     pub(crate) job: Job,
 }
 
-/// Prompt of a request of a burst: short enough that a full batch leaves half of the KV cache free, so
-/// that bursts are about counts alone.
+/// Prompt of a request of a burst: short enough that a full batch leaves half of the KV cache free,
+/// so that bursts are about counts alone.
 const BURST_TOKENS: u32 = 256;
 
-/// How much longer than half as long again as the submission a request of a burst lives, so that none
-/// finishes before the last has arrived, even on a busy machine.
+/// How much longer than half as long again as the submission a request of a burst lives, so that
+/// none finishes before the last has arrived, even on a busy machine.
 const MARGIN: Duration = Duration::from_millis(500);
 
-/// One burst: requests of one size, at random times within the window, over connections that are spread
-/// over the frontends by chance, as a kernel does it that hashes their addresses.
+/// One burst: requests of one size, at random times within the window, over connections that are
+/// spread over the frontends by chance, as a kernel does it that hashes their addresses.
 pub(crate) fn burst(options: &Options, round: u32) -> Vec<Arrival> {
     let window = options.submit_window();
     let steps = (window * 3 / 2 + MARGIN)

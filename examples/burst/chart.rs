@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::report::{Report, StrategyResult};
 use crate::run::Outcome;
 use crate::timeline::Timeline;
+use crate::wire::Change;
 
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -37,11 +38,12 @@ const COLOURS: [RGBColor; 7] = [
 ];
 
 pub(crate) fn draw(path: &Path, report: &Report, outcomes: &[Outcome]) -> Result<(), Error> {
-    let rows = outcomes.len().div_ceil(2);
+    let columns = outcomes.len().min(2);
+    let rows = outcomes.len().div_ceil(columns);
     let size = (WIDTH, HEADER + PANEL_HEIGHT * rows as u32);
     let canvas = SVGBackend::new(path, size).into_drawing_area();
     Picture::new(report, outcomes)
-        .draw(&canvas, rows)
+        .draw(&canvas, (rows, columns))
         .map_err(|error| Error::Chart {
             path: path.to_owned(),
             reason: error.to_string(),
@@ -60,9 +62,15 @@ struct Picture<'a> {
 
 impl<'a> Picture<'a> {
     fn new(report: &'a Report, outcomes: &'a [Outcome]) -> Self {
+        // Of a trace, not the long time in which the last few requests are finished.
+        let last = if report.config.trace.is_none() {
+            Change::Finished
+        } else {
+            Change::Received
+        };
         let length = |outcome: &Outcome| {
-            let (start, end) = bounds(outcome);
-            (end - start).as_secs_f64()
+            let end = times(outcome, last).map_or(Duration::ZERO, |(_, end)| end);
+            end.saturating_sub(start(outcome)).as_secs_f64()
         };
         let peaks = outcomes
             .iter()
@@ -81,11 +89,11 @@ impl<'a> Picture<'a> {
         }
     }
 
-    fn draw(&self, canvas: &Canvas<'_>, rows: usize) -> Drawn {
+    fn draw(&self, canvas: &Canvas<'_>, grid: (usize, usize)) -> Drawn {
         canvas.fill(&WHITE)?;
         let (header, panels) = canvas.split_vertically(HEADER as i32);
         self.header(&header)?;
-        let panels = panels.split_evenly((rows, 2));
+        let panels = panels.split_evenly(grid);
         for ((outcome, result), panel) in
             self.outcomes.iter().zip(&self.report.results).zip(&panels)
         {
@@ -187,14 +195,24 @@ impl<'a> Picture<'a> {
             .y_desc("requests in flight")
             .draw()?;
 
-        let (origin, _) = bounds(outcome);
+        let origin = start(outcome);
         for (engine, colour) in (0..self.report.config.engines as usize).zip(COLOURS.iter().cycle())
         {
             let corners = outcome
                 .rounds
                 .iter()
                 .flat_map(|round| round.curve(engine, origin));
-            chart.draw_series(LineSeries::new(corners, colour.stroke_width(2)))?;
+            let shown = corners.take_while(|(seconds, _)| *seconds <= self.seconds);
+            chart.draw_series(LineSeries::new(shown, colour.stroke_width(2)))?;
+        }
+        if let Some((death, _)) = times(outcome, Change::Aborted) {
+            let seconds = death.saturating_sub(origin).as_secs_f64();
+            let (top, label) = (
+                (seconds, self.requests),
+                (seconds + 0.01 * self.seconds, self.requests),
+            );
+            chart.draw_series([PathElement::new([(seconds, 0.0), top], INK)])?;
+            chart.draw_series([Text::new("a frontend was killed", label, font(13))])?;
         }
         Ok(())
     }
@@ -210,32 +228,38 @@ impl fmt::Display for Note<'_> {
         if let Some(spread) = &result.in_flight_spread {
             return write!(
                 f,
-                "most minus least: {} at worst, {:.1} on average",
-                spread.peak_requests, spread.mean_requests,
+                "most minus least: {} requests at worst, {:.1} on average; {} tokens, {:.0} on average",
+                spread.peak_requests, spread.mean_requests, spread.peak_tokens, spread.mean_tokens,
             );
         }
         let Some(worst) = result.rounds.iter().max_by_key(|round| round.badness()) else {
             return Ok(());
         };
-        let cost = worst.padding_cost_percent.unwrap_or(0.0);
-        write!(
-            f,
-            "worst split {} \u{2192} batch padded to {}, {cost:.1} % more than needed",
-            worst.shares("/"),
-            worst.padded_batch,
-        )?;
+        let (shares, padded) = (worst.shares("/"), worst.padded_batch);
+        write!(f, "worst split {shares} \u{2192} batch padded to {padded}")?;
+        match worst.padding_cost_percent {
+            Some(cost) if cost > 0.0 => write!(f, ", {cost:.1} % more than needed")?,
+            _ => write!(f, ", no more than needed")?,
+        }
         if worst.spread <= 1 {
-            write!(f, " (the lines lie on each other)")?;
+            write!(f, " (the lines coincide)")?;
         }
         Ok(())
     }
 }
 
-fn bounds(outcome: &Outcome) -> (Duration, Duration) {
-    let bounds = || outcome.rounds.iter().filter_map(Timeline::bounds);
-    let start = bounds().map(|(start, _)| start).min().unwrap_or_default();
-    let end = bounds().map(|(_, end)| end).max().unwrap_or_default();
-    (start, end)
+/// When the first request of the first round arrived.
+fn start(outcome: &Outcome) -> Duration {
+    times(outcome, Change::Received).map_or(Duration::ZERO, |(start, _)| start)
+}
+
+/// The first and the last time of such a change in any round.
+fn times(outcome: &Outcome, change: Change) -> Option<(Duration, Duration)> {
+    let times = outcome
+        .rounds
+        .iter()
+        .filter_map(|round| round.times(change));
+    times.reduce(|(first, _), (_, last)| (first, last))
 }
 
 fn write(on: &Canvas<'_>, at: (i32, i32), size: u32, what: &impl ToString) -> Drawn {

@@ -52,7 +52,8 @@ struct Member {
 }
 
 impl Deployment {
-    /// Starts all processes, and the table for a strategy that shares one. Returns when all are connected.
+    /// Starts all processes, and the table for a strategy that shares one. Returns when all are
+    /// connected.
     pub(crate) fn start(options: &Options, strategy: Strategy) -> Result<Self, Error> {
         let scratch = Scratch::new()?;
         let engines = options.engines as usize;
@@ -132,7 +133,8 @@ impl Deployment {
         })
     }
 
-    /// The next event, or none if there is none before `deadline`. A process that fails or ends is an error.
+    /// The next event, or none if there is none before `deadline`. A process that fails or ends is
+    /// an error.
     pub(crate) fn event_before(
         &self,
         deadline: Instant,

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 
 use crate::wire;
 
-/// Puts every message that arrives from `from` into the inbox, and `hangup` when there are no more. A line
-/// that is no message counts as a hang-up.
+/// Puts every message that arrives from `from` into the inbox, and `hangup` when there are no more.
+/// A line that is no message counts as a hang-up.
 pub(crate) fn forward<M, I>(
     from: impl Read + Send + 'static,
     inbox: Sender<I>,

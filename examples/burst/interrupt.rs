@@ -11,8 +11,8 @@ static REQUESTED: AtomicBool = AtomicBool::new(false);
 pub(crate) fn watch() -> Result<(), Error> {
     let handler = note as extern "C" fn(libc::c_int);
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: `note` has the type of a handler, lives as long as the program, and does nothing but
-        // store to an atomic, which is allowed at any moment that a signal can come.
+        // SAFETY: `note` has the type of a handler, lives as long as the program, and does nothing
+        // but store to an atomic, which is allowed at any moment that a signal can come.
         let previous = unsafe { libc::signal(signal, handler as libc::sighandler_t) };
         if previous == libc::SIG_ERR {
             return Err(Error::Signals(io::Error::last_os_error()));

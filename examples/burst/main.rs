@@ -1,4 +1,5 @@
-//! Bursts of requests through a small data-parallel deployment, under four ways to choose an engine.
+//! Bursts of requests through a small data-parallel deployment, under four ways to choose an
+//! engine.
 //!
 //! ```text
 //! cargo run --release --example burst
@@ -16,43 +17,47 @@
 //!                                   every 100 ms
 //! ```
 //!
-//! An engine decodes in steps of 20 ms, one token a step for each request of its batch. Requests that
-//! arrive during a step are taken in when it ends, so the figures that it reports then do not show them
-//! yet. The coordinator broadcasts the last figures of all engines. Every strategy gets the same
-//! arrivals at the same frontends, and the same broadcast.
+//! An engine decodes in steps of 20 ms, one token a step for each request of its batch. Requests
+//! that arrive during a step are taken in when it ends, so the figures that it reports then do not
+//! show them yet. The coordinator broadcasts the last figures of all engines. Every strategy gets
+//! the same arrivals at the same frontends, and the same broadcast.
 //!
 //! # The strategies
 //!
-//! - `overwrite` is vLLM's `DPLBAsyncMPClient` from mid-2025 to mid-2026: score `4 * waiting + running`
-//!   over a local copy, in which `waiting` grows by the number of API servers with each request sent
-//!   (vLLM pull request 21617) and which every broadcast of the coordinator replaces whole. The scan for
-//!   the lowest score starts at a place that differs between the servers and never moves.
-//! - `scaled` is the same class since July 2026 (pull requests 47420, 49204): the load is the larger of
-//!   the snapshot's `waiting + running` and the server's own in-flight count times the number of servers,
-//!   plus a penalty for a queue on an engine whose KV cache is more than half full; the start of the scan
-//!   moves on by one with each request. The own count is exact, the multiplication is a guess.
+//! - `overwrite` is vLLM's `DPLBAsyncMPClient` from mid-2025 to mid-2026: score `4 * waiting +
+//!   running` over a local copy, in which `waiting` grows by the number of API servers with each
+//!   request sent (vLLM pull request 21617) and which every broadcast of the coordinator replaces
+//!   whole. The scan for the lowest score starts at a place that differs between the servers and
+//!   never moves.
+//! - `scaled` is the same class since July 2026 (pull requests 47420, 49204): the load is the
+//!   larger of the snapshot's `waiting + running` and the server's own in-flight count times the
+//!   number of servers, plus a penalty for a queue on an engine whose KV cache is more than half
+//!   full; the start of the scan moves on by one with each request. The own count is exact, the
+//!   multiplication is a guess.
 //! - `floor` is the vLLM Rust frontend of mid-2026: the larger of its own in-flight count and the
-//!   snapshot's `waiting + running`, plus `3 * waiting`; ties go to the lowest rank. It was made to run as
-//!   one process for all engines: `--frontends 1` shows it as it is meant, the default shows what happens
-//!   to it beside others of its kind.
-//! - `headcount` is this library: the frontends count in one table in shared memory. One of them (the
-//!   first to ask) publishes the very broadcast that the others received as well.
+//!   snapshot's `waiting + running`, plus `3 * waiting`; ties go to the lowest rank. It was made to
+//!   run as one process for all engines: `--frontends 1` shows it as it is meant, the default shows
+//!   what happens to it beside others of its kind.
+//! - `headcount` is this library: the frontends count in one table in shared memory. One of them
+//!   (the first to ask) publishes the very broadcast that the others received as well.
 //!
 //! # What is simplified
 //!
-//! Prefill takes no time of its own, steps have a fixed length whatever the batch, and engines do not wait
-//! for each other. All of it is the same for every strategy, and none of it touches the choice.
+//! Prefill takes no time of its own, steps have a fixed length whatever the batch, and engines do
+//! not wait for each other. All of it is the same for every strategy, and none of it touches the
+//! choice.
 //!
 //! # What is counted
 //!
-//! `per_engine` is what each engine received in a round, from the engines' own logs. A burst's requests
-//! outlive the time in which it is submitted, so a split is also the batch that the engine then decodes.
-//! With `--kill`, the engines abort what the killed frontend had sent, its clients send those requests
-//! again through the others, and each counts once, where it ran.
+//! `per_engine` is what each engine received in a round, from the engines' own logs. A burst's
+//! requests outlive the time in which it is submitted, so a split is also the batch that the engine
+//! then decodes. With `--kill`, the engines abort what the killed frontend had sent, its clients
+//! send those requests again through the others, and each counts once, where it ran.
 //!
-//! `leaked` is what is still counted when all is over. For `headcount` the table is asked, after a reap.
-//! For the others the living frontends are asked for the requests that they still wait for. A private
-//! count dies with its process: such a strategy cannot leak, the price is that nobody else knew the count.
+//! `leaked` is what is still counted when all is over. For `headcount` the table is asked, after a
+//! reap. For the others the living frontends are asked for the requests that they still wait for. A
+//! private count dies with its process: such a strategy cannot leak, the price is that nobody else
+//! knew the count.
 
 mod arrivals;
 mod chart;

@@ -8,11 +8,12 @@ use clap::{Parser, value_parser};
 use crate::roles::Assignment;
 use crate::strategy::Strategy;
 
-/// The replayed part of a trace when `--requests` does not say: as long as this, at the replay's speed.
+/// The replayed part of a trace when `--requests` does not say: as long as this, at the replay's
+/// speed.
 pub(crate) const TRACE_PORTION: Duration = Duration::from_secs(10);
 
-/// Sends bursts of requests through real frontend, coordinator and engine processes, and shows how evenly
-/// each strategy splits them.
+/// Sends bursts of requests through real frontend, coordinator and engine processes, and shows how
+/// evenly each strategy splits them.
 #[derive(Debug, Parser)]
 #[command(name = "burst")]
 pub(crate) struct Options {
@@ -24,13 +25,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=64))]
     pub(crate) frontends: u32,
 
-    /// Requests in a burst, 1 to 100000 [default: 256]; with --trace, how many of its arrivals to replay
-    /// [default: those of the first 10 seconds of the replay]
+    /// Requests in a burst, 1 to 100000 [default: 256]; with --trace, how many of its arrivals to
+    /// replay [default: those of the first 10 seconds of the replay]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=100_000))]
     pub(crate) requests: Option<u32>,
 
-    /// Bursts, one as soon as the one before has finished, 1 to 1000 [default: 3]; with --trace, how often
-    /// to replay it [default: 1]
+    /// Bursts, one as soon as the one before has finished, 1 to 1000 [default: 3]; with --trace,
+    /// how often to replay it [default: 1]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
 
@@ -42,13 +43,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = value_parser!(u64).range(1..=60_000))]
     pub(crate) publish_ms: u64,
 
-    /// How the frontends choose an engine; repeat it or separate several by commas [default: all, that is
-    /// overwrite,scaled,floor,headcount, and with --trace also headcount-tokens]
+    /// How the frontends choose an engine; repeat it or separate several by commas [default: all,
+    /// that is overwrite,scaled,floor,headcount, and with --trace also headcount-tokens]
     #[arg(long = "strategy", value_name = "NAME", value_delimiter = ',')]
     strategies: Vec<Strategy>,
 
-    /// Replay arrivals from a CSV file with the columns TIMESTAMP,ContextTokens,GeneratedTokens instead of
-    /// sending bursts
+    /// Replay arrivals from a CSV file with the columns TIMESTAMP,ContextTokens,GeneratedTokens
+    /// instead of sending bursts
     #[arg(long, value_name = "FILE", conflicts_with = "kill")]
     pub(crate) trace: Option<PathBuf>,
 
@@ -56,7 +57,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = positive)]
     pub(crate) speedup: f64,
 
-    /// Kill a frontend with SIGKILL in the middle of the second burst (of the first, if it is the only one)
+    /// Kill a frontend with SIGKILL in the middle of the second burst (of the first, if it is the
+    /// only one)
     #[arg(long)]
     pub(crate) kill: bool,
 

@@ -1,5 +1,5 @@
-//! What an uneven split costs: a batch is padded to the next size that has a CUDA graph, and every engine
-//! waits for the largest.
+//! What an uneven split costs: a batch is padded to the next size that has a CUDA graph, and every
+//! engine waits for the largest.
 
 /// The captured sizes: 1, 2, 4, then every 8 up to 256, then every 16.
 pub(crate) fn padded(batch: u32) -> u32 {

@@ -57,7 +57,8 @@ impl Clients<'_> {
             .command(Process::Frontend(frontend), &Command::Submit(job))
     }
 
-    /// The frontend with the lowest index dies, and its clients, whose connections break, send again.
+    /// The frontend with the lowest index dies, and its clients, whose connections break, send
+    /// again.
     fn kill_one(&mut self) -> Result<Killed, Error> {
         let victim = self.deployment.frontends()[0];
         self.deployment.kill(Process::Frontend(victim))?;

@@ -54,7 +54,8 @@ pub(crate) struct Round {
     pub(crate) per_engine: Vec<u32>,
     /// Largest minus smallest of them.
     pub(crate) spread: u32,
-    /// Of a burst, the largest share, padded; of a trace, the most that an engine had in flight, padded.
+    /// Of a burst, the largest share, padded; of a trace, the most that an engine had in flight,
+    /// padded.
     pub(crate) padded_batch: u32,
     /// More slots than with an even split.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,7 +154,8 @@ impl Round {
         (self.padded_batch, self.spread)
     }
 
-    /// What each engine was sent; if there are too many to list, the smallest and the largest share.
+    /// What each engine was sent; if there are too many to list, the smallest and the largest
+    /// share.
     pub(crate) fn shares(&self, separator: &str) -> String {
         match (self.per_engine.iter().min(), self.per_engine.iter().max()) {
             (Some(least), Some(most)) if self.per_engine.len() > MOST_ENGINES => {

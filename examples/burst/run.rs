@@ -73,8 +73,8 @@ fn rounds(options: &Options) -> Result<Vec<Vec<Arrival>>, Error> {
     }
 }
 
-/// Runs all rounds back to back: the next begins when the last request of the one before is answered, while
-/// the last broadcast still tells of the end of that one.
+/// Runs all rounds back to back: the next begins when the last request of the one before is
+/// answered, while the last broadcast still tells of the end of that one.
 fn try_out(
     options: &Options,
     strategy: Strategy,

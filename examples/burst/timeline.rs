@@ -54,15 +54,13 @@ impl Timeline {
         sent
     }
 
-    /// Whether the last request arrived before the first was finished, so that the split is also the batch.
+    /// Whether the last request arrived before the first was finished, so that the split is also
+    /// the batch.
     pub(crate) fn is_one_batch(&self) -> bool {
-        let finished = |(_, entry): &(usize, Entry)| entry.change == Change::Finished;
-        let first = self.entries.iter().position(finished);
-        first.is_none_or(|first| {
-            self.entries[first..]
-                .iter()
-                .all(|(_, entry)| entry.change != Change::Received)
-        })
+        match (self.times(Change::Received), self.times(Change::Finished)) {
+            (Some((_, last_arrival)), Some((first_finish, _))) => last_arrival < first_finish,
+            _ => true,
+        }
     }
 
     /// The most that any engine had in flight at once.
@@ -76,15 +74,7 @@ impl Timeline {
 
     /// Over the time from the first arrival to the last.
     pub(crate) fn spread(&self) -> Spread {
-        let arrivals = || {
-            self.entries
-                .iter()
-                .filter(|(_, entry)| entry.change == Change::Received)
-        };
-        let last = arrivals()
-            .next_back()
-            .map_or(Duration::ZERO, |(_, entry)| entry.at);
-
+        let (_, last) = self.times(Change::Received).unwrap_or_default();
         let mut spread = Spread::default();
         let (mut requests_seconds, mut tokens_seconds, mut seconds) = (0.0, 0.0, 0.0);
         let mut before: Option<(Duration, u32, u64)> = None;
@@ -123,9 +113,15 @@ impl Timeline {
         corners
     }
 
-    /// The time of the first arrival and of the last change.
-    pub(crate) fn bounds(&self) -> Option<(Duration, Duration)> {
-        Some((self.entries.first()?.1.at, self.entries.last()?.1.at))
+    /// The first and the last time that an engine noted such a change.
+    pub(crate) fn times(&self, change: Change) -> Option<(Duration, Duration)> {
+        let mut times = self
+            .entries
+            .iter()
+            .filter(|(_, entry)| entry.change == change)
+            .map(|(_, entry)| entry.at);
+        let first = times.next()?;
+        Some((first, times.next_back().unwrap_or(first)))
     }
 
     /// What each engine has in flight after each change.

@@ -123,8 +123,8 @@ fn three(text: &str, separator: char) -> Option<[&str; 3]> {
     text.split(separator).collect::<Vec<_>>().try_into().ok()
 }
 
-/// In the Gregorian calendar: years begin in March, so that the leap day is their last, and repeat every
-/// 400 (Howard Hinnant, chrono-compatible low-level date algorithms, `days_from_civil`).
+/// In the Gregorian calendar: years begin in March, so that the leap day is their last, and repeat
+/// every 400 (Howard Hinnant, chrono-compatible low-level date algorithms, `days_from_civil`).
 fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;

@@ -159,8 +159,8 @@ impl Engine {
         self.running.retain(|sequence| sequence.from != from);
     }
 
-    /// In the order of arrival, as far as the batch and the KV cache have room. A request that is too large
-    /// for the cache runs alone.
+    /// In the order of arrival, as far as the batch and the KV cache have room. A request that is
+    /// too large for the cache runs alone.
     fn admit(&mut self) {
         let mut used = self.kv_tokens();
         while let Some(next) = self.waiting.front() {
@@ -197,8 +197,8 @@ impl Engine {
         }
     }
 
-    /// Tells the coordinator, if there is something new to tell. What has arrived during the step is still
-    /// in the inbox, and not part of it.
+    /// Tells the coordinator, if there is something new to tell. What has arrived during the step
+    /// is still in the inbox, and not part of it.
     fn report(&mut self) -> Result<(), Error> {
         let stats = Stats {
             waiting: self.waiting.len() as u32,

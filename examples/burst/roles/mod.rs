@@ -43,8 +43,8 @@ pub(crate) enum Role {
 
 /// Plays the part until the parent closes the standard input, or dies.
 pub(crate) fn run(assignment: Assignment) -> ExitCode {
-    // Whatever kills the parent, its children go with it. One that dies before this line is noticed by the
-    // end of the standard input.
+    // Whatever kills the parent, its children go with it. One that dies before this line is noticed
+    // by the end of the standard input.
     let prepared =
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| Error::Socket {
             what: "follow the parent".to_owned(),

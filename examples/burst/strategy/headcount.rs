@@ -46,8 +46,8 @@ impl Choose for Headcount {
         self.permits.remove(&id);
     }
 
-    /// Every frontend receives the broadcast, one publishes it. When that one dies, the next to ask is the
-    /// publisher.
+    /// Every frontend receives the broadcast, one publishes it. When that one dies, the next to ask
+    /// is the publisher.
     fn broadcast(&mut self, stats: &[Stats]) -> Result<(), Error> {
         if self.publisher.is_none() {
             self.publisher = match self.table.publisher() {

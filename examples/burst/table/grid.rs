@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Display, Formatter};
 
-/// Rows of cells, the heading first. The first column is aligned to the left, all others to the right.
+/// Rows of cells, the heading first. The first column is aligned to the left, all others to the
+/// right.
 #[derive(Debug)]
 pub(crate) struct Grid {
     rows: Vec<Vec<String>>,

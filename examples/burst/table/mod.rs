@@ -2,13 +2,15 @@
 
 mod bursts;
 mod grid;
+mod kills;
 mod trace;
 
 use std::fmt::{self, Display, Formatter};
 
 use self::bursts::Bursts;
+use self::kills::Kills;
 use self::trace::Trace;
-use crate::report::{KillResult, Report};
+use crate::report::Report;
 
 /// Displays a report.
 #[derive(Debug)]
@@ -20,34 +22,12 @@ impl Display for Table<'_> {
             None => Bursts(self.0).fmt(f)?,
             Some(_) => Trace(self.0).fmt(f)?,
         }
-        self.kills(f)?;
+        Kills(&self.0.results).fmt(f)?;
         self.leaks(f)
     }
 }
 
 impl Table<'_> {
-    fn kills(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for result in &self.0.results {
-            let Some(KillResult { round, killed }) = &result.kill else {
-                continue;
-            };
-            let fate = match (killed.counted_before_reap, killed.counted_after_reap) {
-                (Some(before), Some(after)) => {
-                    format!("counted before the reap: {before}, after it: {after}")
-                }
-                _ => "its private count died with it".to_owned(),
-            };
-            writeln!(
-                f,
-                "Killed in burst {round}, {}: frontend {} with {} requests, sent again; {fate}.",
-                result.strategy.name(),
-                killed.frontend,
-                killed.requests,
-            )?;
-        }
-        Ok(())
-    }
-
     fn leaks(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let leaking: Vec<_> = self
             .0

@@ -1,0 +1,46 @@
+//! What a killed frontend left behind.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::grid::Grid;
+use crate::report::{KillResult, StrategyResult};
+
+/// Displays nothing if nobody was killed.
+#[derive(Debug)]
+pub(super) struct Kills<'a>(pub(super) &'a [StrategyResult]);
+
+impl Display for Kills<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let mut grid = Grid::new([
+            "strategy",
+            "requests sent again",
+            "counted before the reap",
+            "after the reap",
+        ]);
+        let mut death = None;
+        for result in self.0 {
+            let Some(KillResult { round, killed }) = &result.kill else {
+                continue;
+            };
+            death = Some((killed.frontend, round));
+            grid.row([
+                result.strategy.name().to_owned(),
+                killed.requests.to_string(),
+                killed
+                    .counted_before_reap
+                    .map_or("private".to_owned(), |count| count.to_string()),
+                killed
+                    .counted_after_reap
+                    .map_or("private".to_owned(), |count| count.to_string()),
+            ]);
+        }
+        let Some((frontend, round)) = death else {
+            return Ok(());
+        };
+        writeln!(
+            f,
+            "\nFrontend {frontend} got SIGKILL in mid-burst {round}. What it had sent was aborted, and sent again through the\n\
+             others. A private count dies with its process; a shared one stays until the reap:\n\n{grid}",
+        )
+    }
+}
