@@ -5,24 +5,37 @@
 //! states that were looked at here hold at the moment at which the request is counted.
 
 use crate::algorithm::counter::Counter;
+use crate::algorithm::latch::Latch;
 use crate::algorithm::place::Choice;
 use crate::algorithm::word::{RowState, Word};
 use crate::clock;
-use crate::engine::{Engines, Limits};
+use crate::engine::Engines;
 use crate::error::Error;
 use crate::policy::{EngineLoad, Load, Policy};
+use crate::primitive::Ordering;
 use crate::publication::{self, EngineStats, Reading};
 use crate::request::Request;
 use crate::table::Table;
 use crate::turns::Turns;
 use std::time::Duration;
 
+/// Why no engine was chosen. Small, so that the way of a choice that succeeds is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NoChoice {
+    /// One that could be chosen is at its cap.
+    AtTheirCaps,
+    /// None can be chosen.
+    AllClosed,
+    /// The one that was asked for is not there.
+    NotThere(usize),
+}
+
 /// An engine that takes requests, as it was looked at.
 #[derive(Clone, Copy)]
 struct Candidate {
     engine: usize,
     word: Word,
-    limits: Limits,
+    weight: f64,
     /// Only read if the choice depends on it, 0 otherwise.
     tokens: u32,
 }
@@ -36,13 +49,14 @@ enum Look {
 
 /// Everything that a choice depends on.
 pub(crate) struct Chooser<'a> {
-    table: &'a Table,
+    latch: Latch<'a>,
     engines: Engines<'a>,
-    counter: Counter<'a>,
+    counter: &'a Counter<'a>,
     policy: &'a Policy,
     request: &'a Request<'a>,
     turns: &'a Turns,
-    reads_tokens: bool,
+    /// Whether the request has no say in where it goes, and no tokens matter.
+    plain: bool,
 }
 
 impl<'a> Chooser<'a> {
@@ -53,67 +67,44 @@ impl<'a> Chooser<'a> {
         request: &'a Request<'a>,
         turns: &'a Turns,
     ) -> Self {
+        let by_tokens = matches!(policy, Policy::Tokens | Policy::Custom(_));
         Self {
-            table,
+            latch: table.mapping().latch(),
             engines: table.engines(),
             counter: table.mapping().counter(),
             policy,
             request,
             turns,
-            reads_tokens: request.tokens > 0
-                || matches!(policy, Policy::Tokens | Policy::Custom(_)),
+            plain: request.is_plain() && !by_tokens,
         }
     }
 
     /// The least loaded of the engines that may be chosen.
     #[inline]
-    pub(crate) fn choose(&self) -> Result<Choice, Error> {
+    pub(crate) fn choose(&self) -> Result<Choice, NoChoice> {
         if let Some(engine) = self.request.pin {
             return self.pinned(engine);
         }
-        let latch = self.table.mapping().latch();
-        let fresh = |reading: &Reading<'_>, limit: Duration| {
-            age_of(reading, clock::now_coarse())
-                .is_some_and(|age| age <= clock::in_nanoseconds(limit))
-        };
-        // Each arm that reads a snapshot falls back to what is in flight if there is none.
-        let by_snapshot = match *self.policy {
-            Policy::Tokens => return self.scan(|c| f64::from(c.tokens) / c.limits.weight()),
-            Policy::RoundRobin => return self.scan(|_| 0.0),
-            Policy::PowerOfTwo => return self.best_of_two(),
-            Policy::Custom(ref load) => return self.by_custom(load),
-            Policy::InFlight { stale_after } => publication::read(&latch, |reading| {
-                (reading.under_pressure() && fresh(&reading, stale_after)).then(|| {
-                    self.scan(|c| {
-                        let stats = reading.stats(c.engine, &self.engines);
-                        own_load(c) + stats.map_or(0.0, |s| drain_penalty(c, &s))
-                    })
+        match *self.policy {
+            Policy::InFlight { stale_after } => self
+                .by_snapshot(stale_after, Reading::under_pressure, |c, stats| {
+                    own_load(c) + stats.map_or(0.0, |s| drain_penalty(c, &s))
                 })
-            }),
-            Policy::Open { stale_after } => publication::read(&latch, |reading| {
-                fresh(&reading, stale_after).then(|| {
-                    self.scan(|c| {
-                        let stats = reading.stats(c.engine, &self.engines);
-                        own_load(c)
-                            + stats.map_or(0.0, |s| drain_penalty(c, &s) + traffic_past_us(&s))
-                    })
+                .unwrap_or_else(|| self.scan(own_load)),
+            Policy::Open { stale_after } => self
+                .by_snapshot(stale_after, Reading::exists, |c, stats| {
+                    own_load(c) + stats.map_or(0.0, |s| drain_penalty(c, &s) + traffic_past_us(&s))
                 })
-            }),
-            Policy::Floor { stale_after } => publication::read(&latch, |reading| {
-                fresh(&reading, stale_after).then(|| {
-                    self.scan(|c| {
-                        let stats = reading.stats(c.engine, &self.engines);
-                        floor(c, &stats.unwrap_or_default())
-                    })
+                .unwrap_or_else(|| self.scan(own_load)),
+            Policy::Floor { stale_after } => self
+                .by_snapshot(stale_after, Reading::exists, |c, stats| {
+                    floor(c, &stats.unwrap_or_default())
                 })
-            }),
-        };
-        match by_snapshot {
-            Ok(Some(choice)) => choice,
-            _ if matches!(self.policy, Policy::Floor { .. }) => {
-                self.scan(|c| c.word.value().into())
-            }
-            _ => self.scan(own_load),
+                .unwrap_or_else(|| self.scan(|c| c.word.value().into())),
+            Policy::Tokens => self.scan(|c| f64::from(c.tokens) / c.weight),
+            Policy::RoundRobin => self.scan(|_| 0.0),
+            Policy::PowerOfTwo => self.best_of_two(),
+            Policy::Custom(ref load) => self.by_custom(load),
         }
     }
 
@@ -121,10 +112,14 @@ impl<'a> Chooser<'a> {
     pub(crate) fn room(&self) -> u64 {
         let of = |engine| match self.look(engine) {
             Look::Open(c) => {
-                let requests = u64::from(c.limits.max_in_flight().saturating_sub(c.word.value()));
-                let tokens = u64::from(self.engines.max_tokens(engine).saturating_sub(c.tokens));
-                let each = u64::from(self.request.tokens);
-                requests.min(tokens.checked_div(each).unwrap_or(u64::MAX))
+                let most = self.engines.limits(engine).max_in_flight();
+                let requests = u64::from(most.saturating_sub(c.word.value()));
+                let tokens = self.engines.max_tokens(engine).saturating_sub(c.tokens);
+                requests.min(
+                    tokens
+                        .checked_div(self.request.tokens)
+                        .map_or(u64::MAX, u64::from),
+                )
             }
             Look::AtItsCap | Look::Closed => 0,
         };
@@ -135,117 +130,14 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    #[inline]
-    fn look(&self, engine: usize) -> Look {
-        let (word, tokens) = match self.reads_tokens {
-            true => self.counter.observe(engine),
-            false => (self.counter.load(engine), 0),
-        };
-        if !word.is_active() || self.request.excluded.contains(&engine) {
-            return Look::Closed;
-        }
-        // After the word, so that these are no older than it.
-        let limits = self.engines.limits(engine);
-        let tokens_after = u64::from(tokens) + u64::from(self.request.tokens);
-        if word.value() >= limits.max_in_flight()
-            || (self.request.tokens > 0
-                && tokens_after > u64::from(self.engines.max_tokens(engine)))
-        {
-            return Look::AtItsCap;
-        }
-        Look::Open(Candidate {
-            engine,
-            word,
-            limits,
-            tokens,
-        })
-    }
-
-    fn pinned(&self, engine: usize) -> Result<Choice, Error> {
-        let exists = engine < self.engines.in_use()
-            && self.engines.word(engine).state() != RowState::Removed;
-        if !exists {
-            return Err(Error::NoSuchEngine { engine });
-        }
-        match self.look(engine) {
-            Look::Open(c) => Ok(c.chosen()),
-            Look::AtItsCap => Err(Error::Saturated),
-            Look::Closed => Err(self.unavailable()),
-        }
-    }
-
-    /// Looks at every engine once.
-    #[inline]
-    fn scan(&self, load: impl Fn(&Candidate) -> f64) -> Result<Choice, Error> {
-        let mut best = Best::new(self);
-        let mut saturated = false;
-        for engine in 0..self.engines.in_use() {
-            match self.look(engine) {
-                Look::Open(candidate) => best.offer(&candidate, load(&candidate)),
-                Look::AtItsCap => saturated = true,
-                Look::Closed => {}
-            }
-        }
-        best.choice().ok_or_else(|| match saturated {
-            true => Error::Saturated,
-            false => self.unavailable(),
-        })
-    }
-
-    /// Looks at two engines picked at random; at all of them if two that may be chosen are hard to
-    /// find.
-    fn best_of_two(&self) -> Result<Choice, Error> {
-        const PICKS: usize = 8;
-        let mut best = Best::new(self);
-        let mut first = None;
-        for _ in 0..PICKS {
-            let engine = self.turns.random(self.engines.in_use());
-            if first == Some(engine) {
-                continue;
-            }
-            let Look::Open(candidate) = self.look(engine) else {
-                continue;
-            };
-            best.offer(&candidate, own_load(&candidate));
-            if first.is_some() {
-                if let Some((preferred, _)) = self.request.preferred
-                    && preferred < self.engines.in_use()
-                    && let Look::Open(candidate) = self.look(preferred)
-                {
-                    best.offer(&candidate, own_load(&candidate));
-                }
-                return best.choice().ok_or_else(|| self.unavailable());
-            }
-            first = Some(engine);
-        }
-        self.scan(own_load)
-    }
-
-    fn by_custom(&self, load: &Load) -> Result<Choice, Error> {
-        let engine_load = |c: &Candidate, stats: Option<EngineStats>, age: u64| EngineLoad {
-            engine: c.engine,
-            weight: c.limits.weight() as f32,
-            in_flight: c.word.value(),
-            tokens: c.tokens,
-            stats,
-            age: Duration::from_nanos(if stats.is_some() { age } else { 0 }),
-        };
-        let latch = self.table.mapping().latch();
-        let by_snapshot = publication::read(&latch, |reading| {
-            let age = age_of(&reading, clock::now_coarse())?;
-            Some(self.scan(|c| {
-                let stats = reading.stats(c.engine, &self.engines);
-                (load.0)(&engine_load(c, stats, age))
-            }))
-        });
-        match by_snapshot {
-            Ok(Some(choice)) => choice,
-            _ => self.scan(|c| (load.0)(&engine_load(c, None, 0))),
-        }
-    }
-
+    /// What to tell the user.
     #[cold]
-    fn unavailable(&self) -> Error {
+    pub(crate) fn explain(&self, no_choice: NoChoice) -> Error {
+        match no_choice {
+            NoChoice::AtTheirCaps => return Error::Saturated,
+            NoChoice::NotThere(engine) => return Error::NoSuchEngine { engine },
+            NoChoice::AllClosed => {}
+        }
         let (mut engines, mut down, mut draining, mut excluded) = (0, 0, 0, 0);
         for engine in 0..self.engines.in_use() {
             match self.engines.word(engine).state() {
@@ -264,9 +156,186 @@ impl<'a> Chooser<'a> {
             excluded,
         }
     }
+
+    /// Whether an engine may be chosen by this request, whatever it asks for.
+    fn look(&self, engine: usize) -> Look {
+        let (word, tokens) = self.counter.observe(engine);
+        if !word.is_active() || self.request.excluded.contains(&engine) {
+            return Look::Closed;
+        }
+        // After the word, so that these are no older than it.
+        let limits = self.engines.limits(engine);
+        let after = u64::from(tokens) + u64::from(self.request.tokens);
+        if word.value() >= limits.max_in_flight()
+            || (self.request.tokens > 0 && after > u64::from(self.engines.max_tokens(engine)))
+        {
+            return Look::AtItsCap;
+        }
+        Look::Open(Candidate {
+            engine,
+            word,
+            weight: limits.weight(),
+            tokens,
+        })
+    }
+
+    fn pinned(&self, engine: usize) -> Result<Choice, NoChoice> {
+        let exists = engine < self.engines.in_use()
+            && self.engines.word(engine).state() != RowState::Removed;
+        if !exists {
+            return Err(NoChoice::NotThere(engine));
+        }
+        match self.look(engine) {
+            Look::Open(c) => Ok(c.chosen()),
+            Look::AtItsCap => Err(NoChoice::AtTheirCaps),
+            Look::Closed => Err(NoChoice::AllClosed),
+        }
+    }
+
+    /// Looks at every engine once.
+    #[inline]
+    fn scan(&self, load: impl Fn(&Candidate) -> f64) -> Result<Choice, NoChoice> {
+        match self.plain {
+            true => self.scan_plain(load),
+            false => self.scan_any(load),
+        }
+    }
+
+    /// The scan that nearly all requests take: two loads and a comparison an engine.
+    #[inline]
+    fn scan_plain(&self, load: impl Fn(&Candidate) -> f64) -> Result<Choice, NoChoice> {
+        let mut best = Best::default();
+        let mut at_their_caps = false;
+        let words = self.counter.words.iter();
+        let rows = words
+            .zip(self.engines.all_limits())
+            .take(self.engines.in_use());
+        for (engine, (word, limits)) in rows.enumerate() {
+            // Acquire: as in `Counter::load`.
+            let word = word.load(Ordering::Acquire);
+            // Relaxed: as in `Engines::limits`.
+            let limits = limits.load(Ordering::Relaxed);
+            if word.is_active() && word.value() < limits.max_in_flight() {
+                let candidate = Candidate {
+                    engine,
+                    word,
+                    weight: limits.weight(),
+                    tokens: 0,
+                };
+                best.offer(&candidate, load(&candidate), self.turns);
+            } else {
+                at_their_caps |= word.is_active();
+            }
+        }
+        best.choice(at_their_caps)
+    }
+
+    fn scan_any(&self, load: impl Fn(&Candidate) -> f64) -> Result<Choice, NoChoice> {
+        let mut best = Best::default();
+        let mut preferred = None;
+        let mut at_their_caps = false;
+        for engine in 0..self.engines.in_use() {
+            match self.look(engine) {
+                Look::Open(candidate) => {
+                    let load = load(&candidate);
+                    best.offer(&candidate, load, self.turns);
+                    if self.request.prefers(engine) {
+                        preferred = Some((candidate, load));
+                    }
+                }
+                Look::AtItsCap => at_their_caps = true,
+                Look::Closed => {}
+            }
+        }
+        self.unless_preferred(best, preferred).choice(at_their_caps)
+    }
+
+    /// The preferred engine in the place of the best one, if its load allows that.
+    fn unless_preferred(&self, mut best: Best, preferred: Option<(Candidate, f64)>) -> Best {
+        if let Some((candidate, load)) = preferred
+            && let Some((_, slack)) = self.request.preferred
+            && load <= best.load + slack
+        {
+            best.choice = Some(candidate.chosen());
+        }
+        best
+    }
+
+    /// Looks at two engines picked at random; at all of them if two that may be chosen are hard to
+    /// find.
+    fn best_of_two(&self) -> Result<Choice, NoChoice> {
+        const PICKS: usize = 8;
+        let in_use = self.engines.in_use();
+        let mut best = Best::default();
+        let mut first = None;
+        for _ in 0..PICKS {
+            let engine = self.turns.random(in_use);
+            if in_use == 0 || first == Some(engine) {
+                continue;
+            }
+            let Look::Open(candidate) = self.look(engine) else {
+                continue;
+            };
+            best.offer(&candidate, own_load(&candidate), self.turns);
+            if first.is_some() {
+                let preferred = match self.request.preferred.map(|(engine, _)| engine) {
+                    Some(engine) if engine < in_use => match self.look(engine) {
+                        Look::Open(candidate) => Some((candidate, own_load(&candidate))),
+                        Look::AtItsCap | Look::Closed => None,
+                    },
+                    _ => None,
+                };
+                return self.unless_preferred(best, preferred).choice(false);
+            }
+            first = Some(engine);
+        }
+        self.scan(own_load)
+    }
+
+    /// The choice by a snapshot; `None` if there is none, it is stale, or it does not matter.
+    #[inline]
+    fn by_snapshot(
+        &self,
+        stale_after: Duration,
+        matters: impl Fn(&Reading<'a>) -> bool,
+        load: impl Fn(&Candidate, Option<EngineStats>) -> f64,
+    ) -> Option<Result<Choice, NoChoice>> {
+        let limit = clock::in_nanoseconds(stale_after);
+        let fresh = |reading: &Reading<'a>| {
+            age_of(reading, clock::now_coarse()).is_some_and(|age| age <= limit)
+        };
+        let read = publication::read(&self.latch, |reading| {
+            (matters(&reading) && fresh(&reading))
+                .then(|| self.scan(|c| load(c, reading.stats(c.engine, &self.engines))))
+        });
+        read.unwrap_or(None)
+    }
+
+    fn by_custom(&self, load: &Load) -> Result<Choice, NoChoice> {
+        let engine_load = |c: &Candidate, stats: Option<EngineStats>, age: u64| EngineLoad {
+            engine: c.engine,
+            weight: c.weight as f32,
+            in_flight: c.word.value(),
+            tokens: c.tokens,
+            stats,
+            age: Duration::from_nanos(if stats.is_some() { age } else { 0 }),
+        };
+        let by_snapshot = publication::read(&self.latch, |reading| {
+            let age = age_of(&reading, clock::now_coarse())?;
+            Some(self.scan(|c| {
+                let stats = reading.stats(c.engine, &self.engines);
+                (load.0)(&engine_load(c, stats, age))
+            }))
+        });
+        match by_snapshot {
+            Ok(Some(choice)) => choice,
+            _ => self.scan(|c| (load.0)(&engine_load(c, None, 0))),
+        }
+    }
 }
 
 impl Candidate {
+    #[inline]
     fn chosen(&self) -> Choice {
         Choice {
             engine: self.engine,
@@ -275,62 +344,54 @@ impl Candidate {
     }
 }
 
-/// The best candidate so far, and the preferred one.
-struct Best<'a> {
-    chooser: &'a Chooser<'a>,
+/// The best candidate so far.
+struct Best {
     choice: Option<Choice>,
     load: f64,
     last_chosen: u64,
-    preferred: Option<(Choice, f64)>,
 }
 
-impl<'a> Best<'a> {
+impl Default for Best {
     #[inline]
-    fn new(chooser: &'a Chooser<'a>) -> Self {
+    fn default() -> Self {
         Self {
-            chooser,
             choice: None,
             load: f64::INFINITY,
             last_chosen: u64::MAX,
-            preferred: None,
         }
     }
+}
 
+impl Best {
     #[inline]
-    fn offer(&mut self, candidate: &Candidate, load: f64) {
+    fn offer(&mut self, candidate: &Candidate, load: f64, turns: &Turns) {
         // A load that is not a number comes last.
         let load = load.min(f64::INFINITY);
-        if let Some((engine, _)) = self.chooser.request.preferred
-            && engine == candidate.engine
-        {
-            self.preferred = Some((candidate.chosen(), load));
-        }
         if load > self.load {
             return;
         }
-        let last_chosen = self.chooser.turns.last_chosen(candidate.engine);
-        if load < self.load || last_chosen < self.last_chosen || self.choice.is_none() {
-            self.choice = Some(candidate.chosen());
-            self.load = load;
-            self.last_chosen = last_chosen;
+        let last_chosen = turns.last_chosen(candidate.engine);
+        if load < self.load || last_chosen < self.last_chosen {
+            *self = Self {
+                choice: Some(candidate.chosen()),
+                load,
+                last_chosen,
+            };
         }
     }
 
     #[inline]
-    fn choice(self) -> Option<Choice> {
-        if let (Some((preferred, load)), Some((_, slack))) =
-            (self.preferred, self.chooser.request.preferred)
-            && load <= self.load + slack
-        {
-            return Some(preferred);
-        }
-        self.choice
+    fn choice(self, at_their_caps: bool) -> Result<Choice, NoChoice> {
+        self.choice.ok_or(match at_their_caps {
+            true => NoChoice::AtTheirCaps,
+            false => NoChoice::AllClosed,
+        })
     }
 }
 
 #[inline]
 fn own_load(c: &Candidate) -> f64 {
-    f64::from(c.word.value()) / c.limits.weight()
+    f64::from(c.word.value()) / c.weight
 }
 
 /// What a queue costs on an engine with little cache left; never for more than is in flight.

@@ -4,7 +4,7 @@ use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
 use crate::error::{Error, Result};
 use crate::file::{Access, EngineRecord, LockFile, Mapping};
 use crate::layout::{ENGINES_LOCK, MAX_NAME};
-use crate::primitive::{Ordering, fence};
+use crate::primitive::{Atomic, Ordering, fence};
 use crate::table::Table;
 use bytemuck::{Pod, Zeroable};
 use std::thread;
@@ -155,6 +155,12 @@ impl<'a> Engines<'a> {
             .engines_in_use
             .load(Ordering::Acquire);
         (in_use as usize).min(self.mapping.layout().geometry.max_engines)
+    }
+
+    /// The limits of all slots.
+    #[inline]
+    pub(crate) fn all_limits(&self) -> &'a [Atomic<Limits>] {
+        self.mapping.limits()
     }
 
     #[inline]

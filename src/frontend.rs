@@ -315,7 +315,7 @@ impl Operation<'_> {
                 Ok(engine)
             }
             Err(Refusal::AtTheTotal) => Err(Error::Saturated),
-            Err(Refusal::Unchosen(error)) => Err(error),
+            Err(Refusal::Unchosen(no_choice)) => Err(chooser.explain(no_choice)),
         }
     }
 

@@ -59,6 +59,12 @@ impl<'a> Reading<'a> {
         [self.copy.word(1), self.copy.word(2)]
     }
 
+    /// Whether it is there, which it is.
+    #[inline]
+    pub(crate) fn exists(&self) -> bool {
+        true
+    }
+
     /// Whether any engine has a queue and little cache left.
     #[inline]
     pub(crate) fn under_pressure(&self) -> bool {

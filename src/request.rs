@@ -13,6 +13,7 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// A request of no tokens that may go anywhere.
+    #[inline]
     pub fn new() -> Self {
         Self::default()
     }
@@ -42,5 +43,17 @@ impl<'a> Request<'a> {
     pub fn prefer(mut self, engine: usize, slack: impl Into<f64>) -> Self {
         self.preferred = Some((engine, slack.into()));
         self
+    }
+
+    /// Whether it asks for nothing.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.tokens == 0 && self.excluded.is_empty() && self.preferred.is_none()
+    }
+
+    #[inline]
+    pub(crate) fn prefers(&self, engine: usize) -> bool {
+        self.preferred
+            .is_some_and(|(preferred, _)| preferred == engine)
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::options::Options;
 use crate::roles::engine::STEP;
-use crate::wire::Job;
+use crate::wire::Request;
 
 /// A request, and when and where it comes in.
 #[derive(Debug, Clone, Copy)]
@@ -13,7 +13,7 @@ pub(crate) struct Arrival {
     pub(crate) at: Duration,
     /// Modulo the frontends that live, the one that gets the connection.
     pub(crate) connection: u64,
-    pub(crate) job: Job,
+    pub(crate) request: Request,
 }
 
 /// Prompt of a request of a burst: short enough that a full batch leaves half of the KV cache free,
@@ -36,7 +36,7 @@ pub(crate) fn burst(options: &Options, round: u32) -> Vec<Arrival> {
         .map(|id| Arrival {
             at: window.mul_f64(random.fraction()),
             connection: random.next(),
-            job: Job {
+            request: Request {
                 id,
                 tokens: BURST_TOKENS,
                 steps,
@@ -48,6 +48,7 @@ pub(crate) fn burst(options: &Options, round: u32) -> Vec<Arrival> {
 }
 
 /// Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (OOPSLA 2014).
+#[derive(Debug)]
 struct SplitMix(u64);
 
 impl SplitMix {

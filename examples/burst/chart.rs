@@ -113,10 +113,7 @@ impl<'a> Picture<'a> {
             Some(_) => format!("{} recorded requests", config.requests),
         };
         let title = "Requests in flight at each engine, for each way to choose one";
-        let subtitle = format!(
-            "Always the same {load}, through {} frontends to {} engines",
-            config.frontends, config.engines,
-        );
+        let subtitle = format!("Always the same {load}, {}", config.way());
         write(header, (24, 14), 23, &title)?;
         write(header, (24, 44), 15, &subtitle)?;
         self.legend(header, (24, 80))
@@ -162,7 +159,7 @@ impl<'a> Picture<'a> {
     }
 
     fn panel(&self, panel: &Canvas<'_>, outcome: &Outcome, result: &StrategyResult) -> Drawn {
-        write(panel, (24, 10), 18, &result.strategy.name())?;
+        write(panel, (24, 10), 18, &result.strategy)?;
         write(panel, (24, 33), 14, &Note(result))?;
 
         let mut chart = ChartBuilder::on(panel)
@@ -228,7 +225,7 @@ impl fmt::Display for Note<'_> {
         if let Some(spread) = &result.in_flight_spread {
             return write!(
                 f,
-                "most minus least: {} requests at worst, {:.1} on average; {} tokens, {:.0} on average",
+                "most minus least: {} requests at worst, {:.1} on average, {} and {:.0} tokens",
                 spread.peak_requests, spread.mean_requests, spread.peak_tokens, spread.mean_tokens,
             );
         }

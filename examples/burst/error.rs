@@ -5,10 +5,17 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::process::Process;
+use crate::trace::COLUMNS;
+
 /// Why the example stopped.
 #[derive(Debug, Error)]
 pub(crate) enum Error {
-    #[error("cannot read the trace {}: {source}; give a CSV file with the columns {}", path.display(), crate::trace::COLUMNS.join(","))]
+    #[error(
+        "cannot read the trace {}: {source}; give a CSV file with the columns {}",
+        path.display(),
+        COLUMNS.join(","),
+    )]
     TraceUnreadable { path: PathBuf, source: io::Error },
 
     #[error("{}, line {line}: found {found}, expected {expected}", path.display())]
@@ -20,33 +27,39 @@ pub(crate) enum Error {
     },
 
     #[error(
-        "--kill needs a frontend to die and one to go on, but --frontends is {frontends}; give 2 or more"
+        "--kill needs a frontend to die and one to go on, and --frontends is {frontends}; give 2"
     )]
     NobodyLeft { frontends: u32 },
 
-    #[error("cannot write the chart to {}: {reason}; give a file in a directory that exists", path.display())]
+    #[error(
+        "cannot write the chart to {}: {reason}; give a file in a directory that exists",
+        path.display()
+    )]
     Chart { path: PathBuf, reason: String },
 
     #[error("cannot write the results to standard output: {0}")]
     Output(io::Error),
 
-    #[error("cannot make a directory for the table and the sockets in {}: {source}", path.display())]
+    #[error(
+        "cannot make a directory for the table and the sockets in {}: {source}",
+        path.display()
+    )]
     Scratch { path: PathBuf, source: io::Error },
 
     #[error("cannot start {process}: {source}")]
-    Start { process: String, source: io::Error },
+    Start { process: Process, source: io::Error },
 
     #[error("{process} failed: {reason}")]
-    Failed { process: String, reason: String },
+    Failed { process: Process, reason: String },
 
     #[error("{process} ended before the run was over")]
-    Ended { process: String },
+    Ended { process: Process },
 
     #[error("nothing has happened for {seconds} s while waiting for {what}")]
     Stalled { what: String, seconds: u64 },
 
     #[error("cannot {what}: {source}")]
-    Socket { what: String, source: io::Error },
+    System { what: String, source: io::Error },
 
     #[error("the table refused: {0}")]
     Table(#[from] headcount::Error),

@@ -9,8 +9,8 @@ use crate::error::Error;
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Killed {
     pub(crate) frontend: usize,
-    /// Requests that its clients were waiting for, and sent again through the others.
-    pub(crate) requests: usize,
+    /// The requests that it had not answered. Its clients sent them again, through the others.
+    pub(crate) sent_again: usize,
     /// What the table still counted for it. Nothing is known where it counted in memory of its own.
     pub(crate) counted_before_reap: Option<u64>,
     pub(crate) counted_after_reap: Option<u64>,
@@ -20,7 +20,7 @@ pub(crate) struct Killed {
 pub(crate) fn reap(
     table: Option<&Table>,
     frontend: usize,
-    requests: usize,
+    sent_again: usize,
 ) -> Result<Killed, Error> {
     let counted_before_reap = table.map(counted_for_the_dead);
     let counted_after_reap = table
@@ -28,7 +28,7 @@ pub(crate) fn reap(
         .transpose()?;
     Ok(Killed {
         frontend,
-        requests,
+        sent_again,
         counted_before_reap,
         counted_after_reap,
     })

@@ -9,12 +9,11 @@
 //! joined by Unix sockets.
 //!
 //! ```text
-//!                    requests                    requests
-//!   clients ───────────────────▶ P frontends ───────────────────▶ E engines
-//!   (this process)                    ▲                               │
-//!                                     │  [waiting, running, kv_usage] │  at the end of each step
-//!                                     └───────── coordinator ◀────────┘
-//!                                   every 100 ms
+//!                  requests                  requests
+//!   clients ─────────────────▶ P frontends ─────────────────▶ E engines
+//!   (this process)                  ▲                             │
+//!                      every 100 ms │    waiting, running, KV     │ after each step
+//!                                   └──────── coordinator ◀───────┘
 //! ```
 //!
 //! An engine decodes in steps of 20 ms, one token a step for each request of its batch. Requests
@@ -35,17 +34,23 @@
 //!   full; the start of the scan moves on by one with each request. The own count is exact, the
 //!   multiplication is a guess.
 //! - `floor` is the vLLM Rust frontend of mid-2026: the larger of its own in-flight count and the
-//!   snapshot's `waiting + running`, plus `3 * waiting`; ties go to the lowest rank. It was made to
-//!   run as one process for all engines: `--frontends 1` shows it as it is meant, the default shows
-//!   what happens to it beside others of its kind.
+//!   snapshot's `waiting + running`, plus `3 * waiting`; ties go to the lowest rank. In the field
+//!   it is one process for all engines, and takes the figures from the outputs of every step. Here
+//!   it gets the same broadcast as the others, and as many processes: `--frontends 1` shows it as
+//!   it is meant, the default shows what several of them do to each other.
 //! - `headcount` is this library: the frontends count in one table in shared memory. One of them
 //!   (the first to ask) publishes the very broadcast that the others received as well.
 //!
 //! # What is simplified
 //!
 //! Prefill takes no time of its own, steps have a fixed length whatever the batch, and engines do
-//! not wait for each other. All of it is the same for every strategy, and none of it touches the
-//! choice.
+//! not wait for each other. Engines report after a step, as vLLM's did until May 2026; since then
+//! they report before it as well (pull request 41626), which changes the figures of the first three
+//! strategies, not their kind. All of it is the same for every strategy.
+//!
+//! The requests of a burst arrive at random times in a window, on connections that are spread over
+//! the frontends by chance, as a kernel does it that hashes addresses. A trace is dealt out in
+//! turn.
 //!
 //! # What is counted
 //!
@@ -70,6 +75,7 @@ mod kill;
 mod options;
 mod padding;
 mod play;
+mod process;
 mod progress;
 mod report;
 mod roles;

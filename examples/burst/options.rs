@@ -18,11 +18,13 @@ pub(crate) const TRACE_PORTION: Duration = Duration::from_secs(10);
 #[command(name = "burst")]
 pub(crate) struct Options {
     /// Engines (data-parallel ranks) to start, 1 to 256
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(value_parser = value_parser!(u32).range(1..=256))]
     pub(crate) engines: u32,
 
     /// Frontends (API servers) to start, 1 to 64
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u32).range(1..=64))]
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(value_parser = value_parser!(u32).range(1..=64))]
     pub(crate) frontends: u32,
 
     /// Requests in a burst, 1 to 100000 [default: 256]; with --trace, how many of its arrivals to
@@ -36,11 +38,13 @@ pub(crate) struct Options {
     pub(crate) rounds: Option<u32>,
 
     /// Milliseconds in which the requests of a burst arrive, 0 to 60000; no meaning with --trace
-    #[arg(long, value_name = "MS", default_value_t = 300, value_parser = value_parser!(u64).range(0..=60_000))]
+    #[arg(long, value_name = "MS", default_value_t = 300)]
+    #[arg(value_parser = value_parser!(u64).range(0..=60_000))]
     pub(crate) submit_ms: u64,
 
     /// Milliseconds from one broadcast of the engines' statistics to the next, 1 to 60000
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = value_parser!(u64).range(1..=60_000))]
+    #[arg(long, value_name = "MS", default_value_t = 100)]
+    #[arg(value_parser = value_parser!(u64).range(1..=60_000))]
     pub(crate) publish_ms: u64,
 
     /// How the frontends choose an engine; repeat it or separate several by commas [default: all,
@@ -53,8 +57,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", conflicts_with = "kill")]
     pub(crate) trace: Option<PathBuf>,
 
-    /// How many times faster than recorded the trace arrives, above 0; no meaning without --trace
-    #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = positive)]
+    /// How many times faster than recorded the trace arrives, 0.001 to 1000000; no meaning without --trace
+    #[arg(long, value_name = "N", default_value_t = 60.0, value_parser = speedup)]
     pub(crate) speedup: f64,
 
     /// Kill a frontend with SIGKILL in the middle of the second burst (of the first, if it is the
@@ -114,9 +118,9 @@ impl Options {
     }
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+fn speedup(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
-        _ => Err("expected a number above 0".to_owned()),
+        Ok(speedup) if (0.001..=1_000_000.0).contains(&speedup) => Ok(speedup),
+        _ => Err("expected a number from 0.001 to 1000000".to_owned()),
     }
 }

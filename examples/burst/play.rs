@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use crate::arrivals::Arrival;
-use crate::deployment::{Deployment, Process};
+use crate::deployment::Deployment;
 use crate::error::Error;
 use crate::kill::{self, Killed};
+use crate::process::Process;
 use crate::progress::Progress;
-use crate::wire::{Command, Event, Job};
+use crate::wire::{Command, Event, Request};
 
 /// Without an answer for so long, a run has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -18,7 +19,7 @@ pub(crate) struct Clients<'a> {
     deployment: &'a mut Deployment,
     progress: &'a mut Progress,
     /// The requests without an answer, by id, and the frontend that each was sent to.
-    open: BTreeMap<u64, (usize, Job)>,
+    open: BTreeMap<u64, (usize, Request)>,
 }
 
 /// Plays one round to its end: every request is answered, and counted nowhere any more.
@@ -40,7 +41,7 @@ pub(crate) fn play(
         if with_kill && position == arrivals.len() / 2 {
             killed = Some(clients.kill_one()?);
         }
-        clients.submit(arrival.connection, arrival.job)?;
+        clients.submit(arrival.connection, arrival.request)?;
     }
     while !clients.open.is_empty() {
         clients.listen_once()?;
@@ -49,28 +50,28 @@ pub(crate) fn play(
 }
 
 impl Clients<'_> {
-    fn submit(&mut self, connection: u64, job: Job) -> Result<(), Error> {
+    fn submit(&mut self, connection: u64, request: Request) -> Result<(), Error> {
         let frontends = self.deployment.frontends();
         let frontend = frontends[(connection % frontends.len() as u64) as usize];
-        self.open.insert(job.id, (frontend, job));
+        self.open.insert(request.id, (frontend, request));
         self.deployment
-            .command(Process::Frontend(frontend), &Command::Submit(job))
+            .command(Process::Frontend(frontend), &Command::Submit(request))
     }
 
     /// The frontend with the lowest index dies, and its clients, whose connections break, send
     /// again.
     fn kill_one(&mut self) -> Result<Killed, Error> {
         let victim = self.deployment.frontends()[0];
-        self.deployment.kill(Process::Frontend(victim))?;
+        self.deployment.kill(Process::Frontend(victim));
         let broken: Vec<_> = self
             .open
             .values()
             .filter(|(frontend, _)| *frontend == victim)
-            .map(|(_, job)| *job)
+            .map(|(_, request)| *request)
             .collect();
         let killed = kill::reap(self.deployment.table(), victim, broken.len())?;
-        for (job, connection) in broken.into_iter().zip(0..) {
-            self.submit(connection, job)?;
+        for (request, connection) in broken.into_iter().zip(0..) {
+            self.submit(connection, request)?;
         }
         Ok(killed)
     }

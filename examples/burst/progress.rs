@@ -20,8 +20,7 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn new() -> Self {
         let bar = io::stderr().is_terminal().then(|| {
-            let style =
-                ProgressStyle::with_template("{msg:34} {bar:40} {pos} of {len} requests answered");
+            let style = ProgressStyle::with_template("{msg:34} {bar:20} {pos} of {len} answered");
             ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
         Self {
@@ -37,9 +36,9 @@ impl Progress {
         (self.done, self.total) = (0, requests);
         match &self.bar {
             Some(bar) => {
-                bar.set_message(part);
                 bar.set_length(requests);
                 bar.set_position(0);
+                bar.set_message(part);
             }
             None => {
                 eprintln!("{part}: {requests} requests");

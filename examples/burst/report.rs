@@ -98,6 +98,16 @@ impl Report {
 }
 
 impl Config {
+    /// The way that the requests take, in words.
+    pub(crate) fn way(&self) -> String {
+        let count = |number, what| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+        format!(
+            "through {} to {}",
+            count(self.frontends, "frontend"),
+            count(self.engines, "engine")
+        )
+    }
+
     /// The largest share of an even split.
     pub(crate) fn even_share(&self) -> u32 {
         self.requests.div_ceil(self.engines)

@@ -86,12 +86,7 @@ fn try_out(
     let mut timelines = Vec::new();
     let mut killed = None;
     for (arrivals, round) in rounds.iter().zip(0..) {
-        let part = format!(
-            "{}, round {} of {}",
-            strategy.name(),
-            round + 1,
-            rounds.len()
-        );
+        let part = format!("{}, round {} of {}", strategy, round + 1, rounds.len());
         progress.begin(part, arrivals.len() as u64);
         let victim = play::play(
             &mut deployment,

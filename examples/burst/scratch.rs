@@ -72,7 +72,7 @@ pub(crate) fn connect(to: &Path) -> Result<UnixStream, Error> {
 }
 
 fn socket_error(what: &str, path: &Path, source: io::Error) -> Error {
-    Error::Socket {
+    Error::System {
         what: format!("{what} {}", path.display()),
         source,
     }

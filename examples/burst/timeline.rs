@@ -101,14 +101,20 @@ impl Timeline {
     /// The requests in flight at one engine, as the corners of a line, by seconds since `origin`.
     pub(crate) fn curve(&self, engine: usize, origin: Duration) -> Vec<(f64, f64)> {
         let mut corners = Vec::new();
-        let mut before = 0;
-        for ((changed, _), (at, loads)) in self.entries.iter().zip(self.moments()) {
-            let now = loads[engine].requests;
-            if *changed == engine {
-                let seconds = at.saturating_sub(origin).as_secs_f64();
-                corners.extend([(seconds, f64::from(before)), (seconds, f64::from(now))]);
-                before = now;
-            }
+        let mut requests = 0.0;
+        for (_, entry) in self
+            .entries
+            .iter()
+            .filter(|(changed, _)| *changed == engine)
+        {
+            let seconds = entry.at.saturating_sub(origin).as_secs_f64();
+            corners.push((seconds, requests));
+            requests += if entry.change == Change::Received {
+                1.0
+            } else {
+                -1.0
+            };
+            corners.push((seconds, requests));
         }
         corners
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::arrivals::Arrival;
 use crate::error::Error;
 use crate::options::{Options, TRACE_PORTION};
-use crate::wire::Job;
+use crate::wire::Request;
 
 /// The columns that a trace must have, in any order.
 pub(crate) const COLUMNS: [&str; 3] = ["TIMESTAMP", "ContextTokens", "GeneratedTokens"];
@@ -25,7 +25,7 @@ pub(crate) fn read(path: &Path, options: &Options) -> Result<Vec<Arrival>, Error
     let start = arrivals[0].at;
     for (arrival, id) in arrivals.iter_mut().zip(0..) {
         arrival.at = (arrival.at - start).div_f64(options.speedup);
-        arrival.job.id = id;
+        arrival.request.id = id;
         // In turn: who was connected to what is not recorded.
         arrival.connection = id;
     }
@@ -87,7 +87,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Arrival>, Error> {
             )
         })?;
         // Even a request that generated nothing was in the batch once.
-        let job = Job {
+        let request = Request {
             id: 0,
             tokens: count(1)?,
             steps: count(2)?.max(1),
@@ -95,7 +95,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Arrival>, Error> {
         arrivals.push(Arrival {
             at,
             connection: 0,
-            job,
+            request,
         });
     }
     if arrivals.is_empty() {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// A request: `tokens` of prompt, and as many decode steps as it will generate tokens.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct Job {
+pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) tokens: u32,
     pub(crate) steps: u32,
@@ -41,7 +41,7 @@ pub(crate) type Finished = Vec<u64>;
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Command {
     /// To a frontend: a client sends this request.
-    Submit(Job),
+    Submit(Request),
     /// To a frontend: how many requests are unfinished, as far as you know?
     Count,
     /// To an engine: hand over what has happened since the last time you were asked.

@@ -2,7 +2,7 @@
 
 use crate::algorithm::counter::{Counter, Lane};
 use crate::algorithm::latch::{COPIES, Latch};
-use crate::algorithm::place::{Choice, Refusal, Total};
+use crate::algorithm::place::{Choice, Total};
 use crate::algorithm::registry::{Locks, Registry, Slot};
 use crate::algorithm::word::{Amount, LaneId, RowState, TokenWord, Word};
 use crate::primitive::{Atomic, AtomicU64};
@@ -133,10 +133,8 @@ impl Scene {
                 .min_by_key(|choice| choice.seen.value())
                 .ok_or(())
         };
-        match counter.place(lane, Amount::request(tokens), self.total.as_ref(), least) {
-            Ok(engine) => Some(engine),
-            Err(Refusal::AtTheTotal | Refusal::Unchosen(())) => None,
-        }
+        let placed = counter.place(lane, Amount::request(tokens), self.total.as_ref(), least);
+        placed.ok()
     }
 
     /// Finishes a request, as the first lane of `slot`.

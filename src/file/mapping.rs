@@ -47,8 +47,23 @@ pub(crate) struct EngineRecord {
 /// A table's bytes as atomics. Whatever they hold, every method here is in bounds.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    map: MmapRaw,
+    /// References into `map`, made once. Declared before it, and never handed out for longer than
+    /// `self` is borrowed.
+    parts: Parts<'static>,
     layout: Layout,
+    _map: MmapRaw,
+}
+
+/// The parts of a mapped table.
+#[derive(Debug)]
+struct Parts<'a> {
+    control: &'a Control,
+    counter: Counter<'a>,
+    limits: &'a [Atomic<Limits>],
+    token_caps: &'a [AtomicU64],
+    engines: &'a [EngineRecord],
+    slots: &'a [Slot],
+    publications: &'a [AtomicU64],
 }
 
 /// Types of which any bytes are a value, and which change under shared references only atomically.
@@ -85,21 +100,32 @@ impl Mapping {
             Access::ReadWrite => options.map_raw(file)?,
             Access::ReadOnly => options.map_raw_read_only(file)?,
         };
-        Ok(Self { map, layout })
-    }
-
-    #[inline]
-    fn section<T: Shared>(&self, section: Section) -> &[T] {
-        debug_assert!(section.offset.is_multiple_of(align_of::<T>()));
-        debug_assert!(section.offset + section.count * size_of::<T>() <= self.map.len());
-        // SAFETY: the layout was computed from a checked geometry and the file has its size, so the
-        // offset lies within the mapping.
-        let start = unsafe { self.map.as_ptr().add(section.offset) };
-        // SAFETY: the section lies within the mapping for the same reason, and is aligned, since
-        // sections start at multiples of 128 and mappings at pages. `T` is `Shared`: any bytes are a
-        // value, and other processes change them as atomics do. The mapping lives as long as self.
-        // In a mapping for reading only, callers only load (`Table` refuses everything else).
-        unsafe { std::slice::from_raw_parts(start.cast::<T>(), section.count) }
+        let bytes = Bytes(&map);
+        let control = &bytes.section::<Control>(layout.control)[0];
+        let parts = Parts {
+            control,
+            counter: Counter {
+                words: bytes.section::<Atomic<Word>>(layout.words),
+                tokens: bytes.section::<Atomic<TokenWord>>(layout.tokens),
+                lanes: bytes.section::<Lane>(layout.lanes),
+                ledgers: bytes.section::<Atomic<Amount>>(layout.ledgers),
+                ledger_stride: layout.geometry.ledger_stride(),
+                marks: &control.marks.0,
+            },
+            limits: bytes.section::<Atomic<Limits>>(layout.limits),
+            token_caps: bytes.section::<AtomicU64>(layout.token_caps),
+            engines: bytes.section::<EngineRecord>(layout.engines),
+            slots: bytes.section::<Slot>(layout.slots),
+            publications: bytes.section::<AtomicU64>(layout.publications),
+        };
+        // SAFETY: the parts lie in the mapping, which stays where it is until `_map` is dropped, after
+        // `parts`; and no method hands them out for longer than it borrows `self`.
+        let parts = unsafe { std::mem::transmute::<Parts<'_>, Parts<'static>>(parts) };
+        Ok(Self {
+            parts,
+            layout,
+            _map: map,
+        })
     }
 
     pub(crate) fn layout(&self) -> &Layout {
@@ -108,48 +134,59 @@ impl Mapping {
 
     #[inline]
     pub(crate) fn control(&self) -> &Control {
-        &self.section(self.layout.control)[0]
+        self.parts.control
     }
 
     #[inline]
-    pub(crate) fn counter(&self) -> Counter<'_> {
-        Counter {
-            words: self.section::<Atomic<Word>>(self.layout.words),
-            tokens: self.section::<Atomic<TokenWord>>(self.layout.tokens),
-            lanes: self.section::<Lane>(self.layout.lanes),
-            ledgers: self.section::<Atomic<Amount>>(self.layout.ledgers),
-            ledger_stride: self.layout.geometry.ledger_stride(),
-            marks: &self.control().marks.0,
-        }
+    pub(crate) fn counter(&self) -> &Counter<'_> {
+        &self.parts.counter
     }
 
     #[inline]
     pub(crate) fn latch(&self) -> Latch<'_> {
         Latch {
-            sequence: &self.control().sequence.0,
-            words: self.section::<AtomicU64>(self.layout.publications),
+            sequence: &self.parts.control.sequence.0,
+            words: self.parts.publications,
         }
     }
 
     pub(crate) fn registry(&self) -> Registry<'_> {
         Registry {
-            slots: self.section::<Slot>(self.layout.slots),
+            slots: self.parts.slots,
             lanes_per_slot: self.layout.geometry.lanes,
-            counter: self.counter(),
+            counter: self.parts.counter,
         }
     }
 
     #[inline]
     pub(crate) fn limits(&self) -> &[Atomic<Limits>] {
-        self.section(self.layout.limits)
+        self.parts.limits
     }
 
     #[inline]
     pub(crate) fn token_caps(&self) -> &[AtomicU64] {
-        self.section(self.layout.token_caps)
+        self.parts.token_caps
     }
 
+    #[inline]
     pub(crate) fn engines(&self) -> &[EngineRecord] {
-        self.section(self.layout.engines)
+        self.parts.engines
+    }
+}
+
+/// A mapping, before anything in it has a type.
+struct Bytes<'a>(&'a MmapRaw);
+
+impl<'a> Bytes<'a> {
+    fn section<T: Shared>(&self, section: Section) -> &'a [T] {
+        assert!(section.offset.is_multiple_of(align_of::<T>()));
+        assert!(section.offset + section.count * size_of::<T>() <= self.0.len());
+        // SAFETY: just checked to lie within the mapping.
+        let start = unsafe { self.0.as_ptr().add(section.offset) };
+        // SAFETY: just checked to lie within the mapping and to be aligned, since mappings start at
+        // pages. `T` is `Shared`: any bytes are a value, and other processes change them as atomics
+        // do. The borrow of the mapping keeps it mapped. In a mapping for reading only, callers only
+        // load (`Table` refuses everything else).
+        unsafe { std::slice::from_raw_parts(start.cast::<T>(), section.count) }
     }
 }

@@ -6,14 +6,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Forks a child that lives on with its copies of everything. Returns its pid.
 pub(crate) fn live() -> io::Result<i32> {
+    // The fork handlers run in the child, so it has to have run before anything can be said of it.
+    let (mut reader, mut writer) = io::pipe()?;
     // SAFETY: the child only sleeps.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
-        0 => loop {
-            // SAFETY: sleeping touches nothing. It goes when its parent's parent kills it.
-            unsafe { libc::pause() };
-        },
-        child => Ok(child),
+        0 => {
+            // SAFETY: ends this child if the test that should kill it does not get that far.
+            unsafe { libc::alarm(60) };
+            let _ = writer.write_all(b".");
+            loop {
+                // SAFETY: sleeping touches nothing.
+                unsafe { libc::pause() };
+            }
+        }
+        child => {
+            reader.read_exact(&mut [0])?;
+            Ok(child)
+        }
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn run(places: &Places, engines: usize, publish_every: Duration) -> R
         if Instant::now() >= next {
             // A frontend that has died takes no more broadcasts.
             frontends.retain(|frontend| wire::send(&**frontend, &last).is_ok());
-            next += publish_every;
+            next = Instant::now() + publish_every;
         }
     }
 }

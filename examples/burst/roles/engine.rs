@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::inbox;
 use crate::roles::{obey, tell};
 use crate::scratch::{self, Places};
-use crate::wire::{self, Change, Command, Entry, Event, Finished, Job, Stats, ToCoordinator};
+use crate::wire::{self, Change, Command, Entry, Event, Finished, Request, Stats, ToCoordinator};
 
 /// Length of a decode step.
 pub(crate) const STEP: Duration = Duration::from_millis(20);
@@ -40,7 +40,7 @@ type Connection = u64;
 #[derive(Debug)]
 struct Sequence {
     from: Connection,
-    job: Job,
+    request: Request,
     generated: u32,
 }
 
@@ -49,7 +49,7 @@ enum Input {
     Connected(Connection, UnixStream),
     Submitted {
         from: Connection,
-        job: Job,
+        request: Request,
         at: Duration,
     },
     HungUp(Connection),
@@ -70,9 +70,9 @@ pub(crate) fn run(places: &Places, index: usize) -> Result<(), Error> {
         };
         // The loop learns of the connection before it learns of anything that came over it.
         if inbox.send(Input::Connected(from, stream)).is_ok() {
-            let input = move |job| Input::Submitted {
+            let input = move |request| Input::Submitted {
                 from,
-                job,
+                request,
                 at: clock::now(),
             };
             inbox::forward(reader, inbox.clone(), input, Input::HungUp(from));
@@ -123,15 +123,15 @@ impl Engine {
             Input::Connected(from, stream) => {
                 self.frontends.insert(from, stream);
             }
-            Input::Submitted { from, job, at } => {
+            Input::Submitted { from, request, at } => {
                 self.log.push(Entry {
                     at,
                     change: Change::Received,
-                    tokens: job.tokens,
+                    tokens: request.tokens,
                 });
                 self.waiting.push_back(Sequence {
                     from,
-                    job,
+                    request,
                     generated: 0,
                 });
             }
@@ -153,7 +153,7 @@ impl Engine {
         self.log.extend(held.map(|sequence| Entry {
             at,
             change: Change::Aborted,
-            tokens: sequence.job.tokens,
+            tokens: sequence.request.tokens,
         }));
         self.waiting.retain(|sequence| sequence.from != from);
         self.running.retain(|sequence| sequence.from != from);
@@ -164,7 +164,7 @@ impl Engine {
     fn admit(&mut self) {
         let mut used = self.kv_tokens();
         while let Some(next) = self.waiting.front() {
-            used += u64::from(next.job.tokens) + u64::from(next.job.steps);
+            used += u64::from(next.request.tokens) + u64::from(next.request.steps);
             let fits = self.running.len() < MAX_BATCH && used <= KV_TOKENS;
             if !fits && !self.running.is_empty() {
                 break;
@@ -180,14 +180,15 @@ impl Engine {
         }
         let at = clock::now();
         let mut finished: HashMap<Connection, Finished> = HashMap::new();
-        for Sequence { from, job, .. } in self.running.extract_if(.., |sequence| sequence.is_done())
+        for Sequence { from, request, .. } in
+            self.running.extract_if(.., |sequence| sequence.is_done())
         {
             self.log.push(Entry {
                 at,
                 change: Change::Finished,
-                tokens: job.tokens,
+                tokens: request.tokens,
             });
-            finished.entry(from).or_default().push(job.id);
+            finished.entry(from).or_default().push(request.id);
         }
         for (from, ids) in finished {
             if let Some(frontend) = self.frontends.get(&from) {
@@ -216,7 +217,7 @@ impl Engine {
                 stats,
             },
         )
-        .map_err(|source| Error::Socket {
+        .map_err(|source| Error::System {
             what: "report to the coordinator".to_owned(),
             source,
         })
@@ -229,10 +230,10 @@ impl Engine {
 
 impl Sequence {
     fn is_done(&self) -> bool {
-        self.generated >= self.job.steps
+        self.generated >= self.request.steps
     }
 
     fn kv_tokens(&self) -> u64 {
-        u64::from(self.job.tokens) + u64::from(self.generated)
+        u64::from(self.request.tokens) + u64::from(self.generated)
     }
 }

@@ -47,10 +47,11 @@ pub(crate) fn run(places: &Places, seat: Seat, strategy: Strategy) -> Result<(),
     let mut sent_to: HashMap<u64, usize> = HashMap::new();
     for input in inputs {
         match input {
-            Input::Command(Command::Submit(job)) => {
-                let engine = strategy.choose(&job)?;
-                sent_to.insert(job.id, engine);
-                wire::send(&engines[engine], &job).map_err(|source| broken("an engine", source))?;
+            Input::Command(Command::Submit(request)) => {
+                let engine = strategy.choose(&request)?;
+                sent_to.insert(request.id, engine);
+                wire::send(&engines[engine], &request)
+                    .map_err(|source| broken("an engine", source))?;
             }
             Input::Finished(ids) => {
                 for id in &ids {
@@ -71,7 +72,7 @@ pub(crate) fn run(places: &Places, seat: Seat, strategy: Strategy) -> Result<(),
 }
 
 fn broken(peer: &str, source: io::Error) -> Error {
-    Error::Socket {
+    Error::System {
         what: format!("talk to {peer}"),
         source,
     }

@@ -46,7 +46,7 @@ pub(crate) fn run(assignment: Assignment) -> ExitCode {
     // Whatever kills the parent, its children go with it. One that dies before this line is noticed
     // by the end of the standard input.
     let prepared =
-        set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| Error::Socket {
+        set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| Error::System {
             what: "follow the parent".to_owned(),
             source: error.into(),
         });

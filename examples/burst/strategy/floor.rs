@@ -2,7 +2,7 @@
 
 use super::{Choose, Seat, least_loaded};
 use crate::error::Error;
-use crate::wire::{Job, Stats};
+use crate::wire::{Request, Stats};
 
 #[derive(Debug)]
 pub(super) struct Floor {
@@ -20,7 +20,7 @@ impl Floor {
 }
 
 impl Choose for Floor {
-    fn choose(&mut self, _: &Job) -> Result<usize, Error> {
+    fn choose(&mut self, _: &Request) -> Result<usize, Error> {
         let engine = least_loaded(self.snapshot.len(), 0, |engine| {
             let Stats {
                 waiting, running, ..

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use headcount::{EngineStats, Frontend, Permit, Policy, Publisher, Request, Table};
+use headcount::{EngineStats, Frontend, Permit, Policy, Publisher, Table};
 
 use super::{Choose, Seat};
 use crate::error::Error;
-use crate::wire::{Job, Stats};
+use crate::wire::{Request, Stats};
 
 #[derive(Debug)]
 pub(super) struct Headcount {
@@ -33,12 +33,11 @@ impl Headcount {
 }
 
 impl Choose for Headcount {
-    fn choose(&mut self, job: &Job) -> Result<usize, Error> {
-        let permit = self
-            .frontend
-            .route_with(&Request::new().tokens(job.tokens))?;
+    fn choose(&mut self, request: &Request) -> Result<usize, Error> {
+        let tokens = headcount::Request::new().tokens(request.tokens);
+        let permit = self.frontend.route_with(&tokens)?;
         let engine = permit.engine();
-        self.permits.insert(job.id, permit);
+        self.permits.insert(request.id, permit);
         Ok(engine)
     }
 

@@ -5,10 +5,12 @@ mod headcount;
 mod overwrite;
 mod scaled;
 
+use std::fmt::{self, Debug, Display, Formatter};
 use std::path::Path;
 
 use ::headcount::Policy;
 use clap::ValueEnum;
+use clap::builder::PossibleValue;
 use serde::{Deserialize, Serialize};
 
 use self::floor::Floor;
@@ -16,7 +18,7 @@ use self::headcount::Headcount;
 use self::overwrite::Overwrite;
 use self::scaled::Scaled;
 use crate::error::Error;
-use crate::wire::{Job, Stats};
+use crate::wire::{Request, Stats};
 
 /// The strategies by name. The [crate documentation](crate) says where each comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
@@ -35,9 +37,9 @@ pub(crate) enum Strategy {
 }
 
 /// A strategy at work in one frontend.
-pub(crate) trait Choose: std::fmt::Debug {
+pub(crate) trait Choose: Debug {
     /// Chooses the engine for a request, and counts the request as sent to it.
-    fn choose(&mut self, job: &Job) -> Result<usize, Error>;
+    fn choose(&mut self, request: &Request) -> Result<usize, Error>;
 
     /// The engine has finished the request.
     fn finished(&mut self, id: u64, engine: usize);
@@ -70,15 +72,13 @@ impl Strategy {
     pub(crate) fn shares_a_table(self) -> bool {
         matches!(self, Self::Headcount | Self::HeadcountTokens)
     }
+}
 
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Overwrite => "overwrite",
-            Self::Scaled => "scaled",
-            Self::Floor => "floor",
-            Self::Headcount => "headcount",
-            Self::HeadcountTokens => "headcount-tokens",
-        }
+impl Display for Strategy {
+    /// The name on the command line.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let value = self.to_possible_value();
+        f.pad(value.as_ref().map_or("", PossibleValue::get_name))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Choose, Seat, least_loaded};
 use crate::error::Error;
-use crate::wire::{Job, Stats};
+use crate::wire::{Request, Stats};
 
 #[derive(Debug)]
 pub(super) struct Overwrite {
@@ -23,7 +23,7 @@ impl Overwrite {
 }
 
 impl Choose for Overwrite {
-    fn choose(&mut self, _: &Job) -> Result<usize, Error> {
+    fn choose(&mut self, _: &Request) -> Result<usize, Error> {
         let engine = least_loaded(self.copy.len(), self.scan_start, |engine| {
             let Stats {
                 waiting, running, ..

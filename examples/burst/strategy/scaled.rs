@@ -2,7 +2,7 @@
 
 use super::{Choose, Seat, least_loaded};
 use crate::error::Error;
-use crate::wire::{Job, Stats};
+use crate::wire::{Request, Stats};
 
 #[derive(Debug)]
 pub(super) struct Scaled {
@@ -34,7 +34,7 @@ impl Scaled {
 }
 
 impl Choose for Scaled {
-    fn choose(&mut self, _: &Job) -> Result<usize, Error> {
+    fn choose(&mut self, _: &Request) -> Result<usize, Error> {
         let engines = self.copy.len();
         let engine = least_loaded(engines, self.scan_start, |engine| self.load(engine));
         self.scan_start = (self.scan_start + 1) % engines;

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::grid::Grid;
 use crate::report::{Report, Round, StrategyResult};
+use crate::strategy::Strategy;
 
 /// Rounds that are shown one by one; of more, the worst.
 const MOST_ROUNDS: usize = 10;
@@ -14,21 +15,22 @@ pub(super) struct Bursts<'a>(pub(super) &'a Report);
 impl Display for Bursts<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Report { config, results } = self.0;
+        let (share, batch) = (config.even_share(), config.even_batch());
         writeln!(
             f,
-            "Each burst: {} requests through {} frontends to {} engines. Split evenly, the largest batch is\n\
-             {}, padded to {}. Every engine waits for the largest batch, whatever its own:\n",
+            "Each burst: {} requests {}. Split evenly, the largest",
             config.requests,
-            config.frontends,
-            config.engines,
-            config.even_share(),
-            config.even_batch(),
+            config.way()
+        )?;
+        writeln!(
+            f,
+            "batch is {share}, padded to {batch}. Every engine waits for the largest batch, whatever its own:\n"
         )?;
         writeln!(f, "{}", grid(results))?;
 
         let worst: Vec<_> = results
             .iter()
-            .map(|result| format!("{} {}", result.strategy.name(), percent(worst_cost(result))))
+            .map(|result| format!("{} {}", result.strategy, percent(worst_cost(result))))
             .collect();
         writeln!(
             f,
@@ -36,6 +38,15 @@ impl Display for Bursts<'_> {
             worst.join(", ")
         )?;
 
+        let has_floor = results
+            .iter()
+            .any(|result| result.strategy == Strategy::Floor);
+        if has_floor && config.frontends > 1 {
+            writeln!(
+                f,
+                "Note: floor is made to be the only frontend; --frontends 1 shows it so."
+            )?;
+        }
         let overtaken = |result: &&StrategyResult| {
             result
                 .rounds
@@ -43,11 +54,14 @@ impl Display for Bursts<'_> {
                 .any(|round| round.one_batch == Some(false))
         };
         for result in results.iter().filter(overtaken) {
+            let name = result.strategy;
             writeln!(
                 f,
-                "Note: under {}, requests were finished before the last of their burst had arrived (is\n\
-                 the machine busy?). Its figures say what was sent, not what ran together.",
-                result.strategy.name(),
+                "Note: under {name}, requests were finished before the last of their burst came (is the"
+            )?;
+            writeln!(
+                f,
+                "machine busy?). The figures say what was sent, not what ran together."
             )?;
         }
         Ok(())
@@ -64,10 +78,10 @@ fn grid(results: &[StrategyResult]) -> Grid {
         "padding costs",
     ]);
     for result in results {
-        let mut name = result.strategy.name();
+        let mut name = result.strategy.to_string();
         for (number, round) in shown(&result.rounds) {
             grid.row([
-                std::mem::take(&mut name).to_owned(),
+                std::mem::take(&mut name),
                 number.to_string(),
                 round.shares("  "),
                 round.spread.to_string(),

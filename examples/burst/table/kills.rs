@@ -24,8 +24,8 @@ impl Display for Kills<'_> {
             };
             death = Some((killed.frontend, round));
             grid.row([
-                result.strategy.name().to_owned(),
-                killed.requests.to_string(),
+                result.strategy.to_string(),
+                killed.sent_again.to_string(),
                 killed
                     .counted_before_reap
                     .map_or("private".to_owned(), |count| count.to_string()),
@@ -39,8 +39,12 @@ impl Display for Kills<'_> {
         };
         writeln!(
             f,
-            "\nFrontend {frontend} got SIGKILL in mid-burst {round}. What it had sent was aborted, and sent again through the\n\
-             others. A private count dies with its process; a shared one stays until the reap:\n\n{grid}",
-        )
+            "\nFrontend {frontend} got SIGKILL in the middle of burst {round}. The engines aborted what it had sent, and"
+        )?;
+        writeln!(
+            f,
+            "its clients sent that again. A private count dies with its process, a shared one is reaped:\n"
+        )?;
+        writeln!(f, "{grid}")
     }
 }

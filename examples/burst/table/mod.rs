@@ -36,7 +36,7 @@ impl Table<'_> {
             .filter(|result| result.leaked > 0)
             .collect();
         for result in &leaking {
-            let name = result.strategy.name();
+            let name = result.strategy;
             writeln!(
                 f,
                 "Leaked: {name} still counts {} requests, and all are answered.",

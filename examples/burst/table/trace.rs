@@ -12,14 +12,15 @@ pub(super) struct Trace<'a>(pub(super) &'a Report);
 impl Display for Trace<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Report { config, results } = self.0;
+        let (requests, way) = (config.requests, config.way());
+        let speedup = config.speedup.unwrap_or(1.0);
         writeln!(
             f,
-            "{} recorded requests, {} times as fast as recorded, through {} frontends to {} engines.\n\
-             In flight at the engine with the most minus at the one with the least, while they arrived:\n",
-            config.requests,
-            config.speedup.unwrap_or(1.0),
-            config.frontends,
-            config.engines,
+            "{requests} recorded requests, {speedup} times as fast, {way}. While"
+        )?;
+        writeln!(
+            f,
+            "they arrived, the engine with the most in flight had so many more than that with the least:\n"
         )?;
         writeln!(f, "{}", grid(results))?;
         writeln!(
@@ -43,7 +44,7 @@ fn grid(results: &[StrategyResult]) -> Grid {
     for result in results {
         let spread = result.in_flight_spread.unwrap_or_default();
         grid.row([
-            result.strategy.name().to_owned(),
+            result.strategy.to_string(),
             spread.peak_requests.to_string(),
             format!("{:.1}", spread.mean_requests),
             spread.peak_tokens.to_string(),
@@ -55,8 +56,8 @@ fn grid(results: &[StrategyResult]) -> Grid {
 }
 
 /// The name of the strategy with the lowest mean.
-fn closest(results: &[StrategyResult], mean: impl Fn(&Spread) -> f64) -> &'static str {
+fn closest(results: &[StrategyResult], mean: impl Fn(&Spread) -> f64) -> String {
     let mean = |result: &StrategyResult| result.in_flight_spread.as_ref().map_or(0.0, &mean);
     let closest = results.iter().min_by(|a, b| mean(a).total_cmp(&mean(b)));
-    closest.map_or("none", |result| result.strategy.name())
+    closest.map_or(String::new(), |result| result.strategy.to_string())
 }

@@ -52,7 +52,7 @@ fn route_with_tokens(scene: &Scene, slot: usize) -> Vec<(usize, u32)> {
 #[test]
 fn k1_death_in_route() {
     explore_deaths("death in route", 3, |accesses| {
-        let victim = |scene: &Scene, slot| drop(scene.route(slot, 0));
+        let victim = |scene: &Scene, slot| _ = scene.route(slot, 0);
         die(
             Scene::new(1, 2),
             accesses,
@@ -66,7 +66,7 @@ fn k1_death_in_route() {
 #[test]
 fn k1_death_in_finish() {
     explore_deaths("death in finish", 3, |accesses| {
-        let before = |scene: &Scene, slot| drop(scene.route(slot, 0));
+        let before = |scene: &Scene, slot| _ = scene.route(slot, 0);
         let victim = |scene: &Scene, slot| scene.finish(slot, 0, 0);
         die(Scene::new(1, 2), accesses, before, victim, route_and_finish)
     });
@@ -75,7 +75,7 @@ fn k1_death_in_finish() {
 #[test]
 fn k1_death_in_route_with_tokens() {
     explore_deaths("death in route with tokens", 3, |accesses| {
-        let victim = |scene: &Scene, slot| drop(scene.route(slot, 5));
+        let victim = |scene: &Scene, slot| _ = scene.route(slot, 5);
         die(
             Scene::new(1, 2),
             accesses,
@@ -89,7 +89,7 @@ fn k1_death_in_route_with_tokens() {
 #[test]
 fn k1_death_in_finish_with_tokens() {
     explore_deaths("death in finish with tokens", 3, |accesses| {
-        let before = |scene: &Scene, slot| drop(scene.route(slot, 5));
+        let before = |scene: &Scene, slot| _ = scene.route(slot, 5);
         let victim = |scene: &Scene, slot| scene.finish(slot, 0, 5);
         die(
             Scene::new(1, 2),
