@@ -226,7 +226,7 @@ fn c5_the_tables_token_cap_is_never_exceeded_by_racing_processes() {
     });
 }
 
-/// Three processes race for `places` places, over and over, while we look on.
+/// Three processes race for `places` places of so many tokens, while we look on.
 fn race_for_places(
     options: &headcount::Options,
     places: u32,
@@ -234,40 +234,40 @@ fn race_for_places(
     within: impl Fn(&[u32], &[u32]) -> bool,
 ) {
     let table = TestTable::new(options);
-    let engines = table.snapshot().engines.len();
     let mut actors = spawn_all(ACTOR, table.path(), 3);
-    let mut shared = 0;
-    for _ in 0..150 {
+    for actor in &mut actors {
+        assert_eq!(actor.ask("churn 1"), "ok");
+    }
+    let mut seen = HashSet::new();
+    for _ in 0..300 {
+        thread::sleep(Duration::from_micros(300));
+        // Frozen, so that what we add up was true at one instant.
+        actors.iter().for_each(Actor::stop);
+        let (counts, tokens) = (table.in_flight(), table.tokens());
+        actors.iter().for_each(Actor::resume);
+        assert!(within(&counts, &tokens), "{counts:?} {tokens:?}");
+        seen.insert(counts.iter().sum::<u32>());
+    }
+    assert!(seen.len() > 3, "there was no race to see: {seen:?}");
+    for actor in &mut actors {
+        assert_eq!(actor.ask("pause"), "ok");
+        assert_eq!(actor.ask("finish-all"), "ok");
+    }
+    // All of the places can be had, and not one more.
+    for _ in 0..50 {
         let burst = format!("burst-tokens {places} {tokens}");
         actors.iter_mut().for_each(|actor| actor.tell(&burst));
-        for _ in 0..20 {
-            // Frozen, so that what we add up was true at one instant.
-            actors.iter().for_each(Actor::stop);
-            let (counts, tokens) = (table.in_flight(), table.tokens());
-            actors.iter().for_each(Actor::resume);
-            assert!(within(&counts, &tokens), "{counts:?} {tokens:?}");
-        }
-        let mut placed = vec![0; engines];
-        let mut winners = 0;
+        let mut placed = vec![0; table.in_flight().len()];
         for actor in &mut actors {
-            let own = actor.answered_numbers();
-            winners += usize::from(own.iter().any(|&n| n > 0));
-            add_up(&mut placed, &own);
+            add_up(&mut placed, &actor.answered_numbers());
         }
-        shared += usize::from(winners > 1);
-        assert_eq!(
-            placed.iter().sum::<u32>(),
-            places,
-            "all places are taken, and no more"
-        );
+        assert_eq!(placed.iter().sum::<u32>(), places);
         assert_eq!(table.in_flight(), placed);
         assert!(within(&table.in_flight(), &table.tokens()));
         for actor in &mut actors {
             assert_eq!(actor.ask("finish-all"), "ok");
         }
-        assert_eq!(table.in_flight(), vec![0; engines]);
     }
-    assert!(shared > 0, "the processes never raced for the same places");
 }
 
 #[test]
@@ -435,14 +435,20 @@ fn c7_frontends_that_live_for_one_request_favour_none() {
 fn c7_racing_frontends_favour_none() {
     let table = TestTable::with_engines(4);
     let mut actors = spawn_all(ACTOR, table.path(), 4);
-    actors.iter_mut().for_each(|actor| actor.tell("tie 400000"));
     let mut wins = vec![0; 4];
-    for actor in &mut actors {
-        add_up(&mut wins, &actor.answered_numbers());
+    // While one is preempted in the middle of a request, its engine loses every tie against it. That
+    // is chance, and evens out over many; a favour does not.
+    for _ in 0..20 {
+        actors.iter_mut().for_each(|actor| actor.tell("tie 100000"));
+        for actor in &mut actors {
+            add_up(&mut wins, &actor.answered_numbers());
+        }
+        let mean = wins.iter().sum::<u32>() / 4;
+        if spread(&wins) < mean / 12 {
+            return;
+        }
     }
-    // Others are in flight now and then, so not every choice is a tie; over
-    // many, that evens out. The mean is 400,000.
-    assert!(spread(&wins) < 60_000, "{wins:?}");
+    panic!("{wins:?}");
 }
 
 #[test]
