@@ -21,6 +21,45 @@ pub(crate) fn explore_deaths(
     scene: impl Fn(usize) -> bool + Sync + Send + 'static,
 ) {
     let start = Instant::now();
+    let (points, executions) = deaths(preemptions, scene);
+    let took = start.elapsed();
+    println!("{name}: {points} points of death, {executions} executions, {took:.1?}");
+}
+
+/// The same for two deaths, one after the other: of whoever acts first, and of its reaper.
+pub(crate) fn explore_two_deaths(
+    name: &str,
+    preemptions: usize,
+    scene: impl Fn(usize, usize) -> [bool; 2] + Sync + Send + 'static,
+) {
+    let start = Instant::now();
+    let scene = Arc::new(scene);
+    let (mut points, mut executions) = (0, 0);
+    for first in 0.. {
+        let first_died = Arc::new(AtomicBool::new(false));
+        let (scene, observed) = (Arc::clone(&scene), Arc::clone(&first_died));
+        let more = deaths(preemptions, move |second| {
+            let [first_died, second_died] = scene(first, second);
+            if first_died {
+                observed.store(true, Ordering::Relaxed);
+            }
+            second_died
+        });
+        points += more.0;
+        executions += more.1;
+        if !first_died.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    let took = start.elapsed();
+    println!("{name}: {points} pairs of points of death, {executions} executions, {took:.1?}");
+}
+
+/// How many points of death there were, and how many executions that took.
+fn deaths(
+    preemptions: usize,
+    scene: impl Fn(usize) -> bool + Sync + Send + 'static,
+) -> (usize, usize) {
     let scene = Arc::new(scene);
     let mut executions = 0;
     for accesses in 0.. {
@@ -32,12 +71,11 @@ pub(crate) fn explore_deaths(
             }
         });
         if !died.load(Ordering::Relaxed) {
-            let took = start.elapsed();
-            println!("{name}: {accesses} points of death, {executions} executions, {took:.1?}");
             assert!(accesses > 0, "nobody ever died");
-            return;
+            return (accesses, executions);
         }
     }
+    unreachable!("every operation ends")
 }
 
 fn run(preemptions: usize, scene: impl Fn() + Sync + Send + 'static) -> usize {
@@ -45,6 +83,7 @@ fn run(preemptions: usize, scene: impl Fn() + Sync + Send + 'static) -> usize {
     let count = Arc::clone(&executions);
     let mut builder = Builder::new();
     builder.preemption_bound = Some(preemptions);
+    // A bound on the length of one execution, against loops without end; none comes near it.
     builder.max_branches = 10_000;
     builder.check(move || {
         count.fetch_add(1, Ordering::Relaxed);

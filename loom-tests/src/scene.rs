@@ -112,8 +112,17 @@ impl Scene {
 
     /// Joins, with a slot that must be free.
     pub(crate) fn join(&self) -> usize {
+        self.try_join().expect("a slot is free")
+    }
+
+    pub(crate) fn try_join(&self) -> Option<usize> {
         let Ok(slot) = self.registry().join(self);
-        slot.expect("a slot is free")
+        slot
+    }
+
+    /// Gives a slot back, on which nothing is counted.
+    pub(crate) fn leave(&self, slot: usize) {
+        let Ok(()) = self.registry().leave(slot, self);
     }
 
     /// Routes to the least loaded engine, as the first lane of `slot`. `None`: all at their caps.
@@ -152,9 +161,16 @@ impl Scene {
         assert!(marked.is_ok());
     }
 
-    /// The kernel drops the locks of a process that died.
+    /// The kernel drops the lock of a process that died.
     pub(crate) fn dies(&self, slot: usize) {
         *self.held[slot].lock().unwrap() = false;
+    }
+
+    /// The kernel drops the locks of processes of which only those in these slots still live.
+    pub(crate) fn only_these_live(&self, slots: &[usize]) {
+        for (slot, held) in self.held.iter().enumerate() {
+            *held.lock().unwrap() = slots.contains(&slot);
+        }
     }
 
     /// Returns what the dead held.

@@ -1,6 +1,7 @@
 //! What is run on this project, by `cargo xtask NAME`.
 
 mod burst;
+mod mutants;
 mod step;
 
 use clap::Parser;
@@ -19,12 +20,25 @@ enum Task {
         /// Only models whose name contains this.
         filter: Option<String>,
     },
+    /// Puts deliberate faults into a copy of the sources, one at a time, and shows what catches each.
+    Mutants {
+        /// Only faults whose name contains this.
+        filter: Option<String>,
+    },
+    /// Kills a process at every instruction of every operation.
+    Crash {
+        /// Only every so-manieth instruction.
+        #[arg(long, default_value_t = 1)]
+        every: usize,
+    },
 }
 
 fn main() -> ExitCode {
     let result = match Task::parse() {
         Task::Test => test(),
         Task::Loom { filter } => loom(filter.as_deref()),
+        Task::Mutants { filter } => mutants::run(filter.as_deref()),
+        Task::Crash { every } => crash(every),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -71,7 +85,22 @@ fn test() -> Result<(), Failed> {
     ];
     cargo("the tests", &tests).run()?;
     loom(None)?;
+    crash(101)?;
     burst::check()
+}
+
+fn crash(every: usize) -> Result<(), Failed> {
+    let every = every.to_string();
+    let arguments = [
+        "run",
+        "--release",
+        "--package",
+        "headcount-tests",
+        "--bin",
+        "crash",
+        "--",
+    ];
+    cargo("the crashes", &[&arguments[..], &[&every]].concat()).run()
 }
 
 fn loom(filter: Option<&str>) -> Result<(), Failed> {

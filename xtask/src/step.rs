@@ -36,6 +36,20 @@ impl Step {
         self
     }
 
+    /// Keeps what the command prints to itself.
+    pub(crate) fn quiet(mut self) -> Self {
+        self.command.stdout(Stdio::null()).stderr(Stdio::null());
+        self
+    }
+
+    /// Whether the command succeeds.
+    pub(crate) fn succeeds(mut self) -> Result<bool, Failed> {
+        match self.command.status() {
+            Ok(status) => Ok(status.success()),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
     /// Runs the command with its output on the terminal.
     pub(crate) fn run(mut self) -> Result<(), Failed> {
         let start = self.announce();

@@ -1,6 +1,14 @@
-//! C1 to C5 without deaths: operations of two lanes on the same engines.
+//! C1 to C5 and C8 without deaths: operations of lanes on the same engines.
+//!
+//! Bounds: an operation is about a dozen accesses, of which two or three are shared with the other
+//! lane's. To break a pair of operations takes one switch into the middle of one of them and one
+//! back; a late helper takes one more. So three preemptions reach every such scene with two
+//! threads, and two with three threads, where switching at the end of a thread costs none.
 
+use crate::algorithm::place::Choice;
+use crate::algorithm::word::{Amount, RowState};
 use crate::explore::explore;
+use crate::primitive::{AtomicU64, Ordering};
 use crate::scene::Scene;
 use loom::thread;
 use std::sync::Arc;
@@ -40,7 +48,7 @@ fn c3_route_against_finish() {
 }
 
 #[test]
-fn c5_two_lanes_route_with_tokens_while_a_third_looks() {
+fn c5_tokens_are_seen_with_their_requests() {
     explore("tokens are seen with their requests", 2, || {
         let scene = Arc::new(Scene::new(1, 2));
         let (a, b) = (scene.join(), scene.join());
@@ -57,6 +65,43 @@ fn c5_two_lanes_route_with_tokens_while_a_third_looks() {
         assert_eq!(tokens, 10 * requests);
         other.join().unwrap();
         scene.assert_counts(&[(0, 10), (0, 10)]);
+    });
+}
+
+#[test]
+fn c5_a_helper_that_comes_late_does_no_harm() {
+    // A lane that goes on to its next operation while others are still helping with its last one.
+    explore("a late helper", 3, || {
+        let scene = Arc::new(Scene::new(1, 2));
+        let (a, b) = (scene.join(), scene.join());
+        let other = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || {
+                let first = scene.route(a, 10).unwrap();
+                scene.finish(a, first, 10);
+                scene.route(a, 20).unwrap();
+            })
+        };
+        scene.route(b, 1);
+        other.join().unwrap();
+        scene.assert_counts(&[(0, 20), (0, 1)]);
+    });
+}
+
+#[test]
+fn c5_two_helpers_help_once() {
+    explore("two helpers", 2, || {
+        let scene = Arc::new(Scene::new(1, 3));
+        let slots = [scene.join(), scene.join(), scene.join()];
+        let others = [slots[0], slots[1]].map(|slot| {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.route(slot, 10))
+        });
+        scene.route(slots[2], 1);
+        for other in others {
+            other.join().unwrap();
+        }
+        scene.assert_counts(&[(0, 10), (0, 10), (0, 1)]);
     });
 }
 
@@ -98,10 +143,8 @@ fn c3_a_permit_is_finished_by_another_lane_of_its_frontend() {
     explore("a permit dropped on another thread", 3, || {
         let scene = Arc::new(Scene::with_lanes(1, 1, 2));
         let slot = scene.join();
-        let (one, two) = (
-            scene.registry().lane(slot, 0),
-            scene.registry().lane(slot, 1),
-        );
+        let lane = |index| scene.registry().lane(slot, index);
+        let (one, two) = (lane(0), lane(1));
         let permit = scene.route_as(one, 4).unwrap();
         let other = {
             let scene = Arc::clone(&scene);
@@ -110,9 +153,68 @@ fn c3_a_permit_is_finished_by_another_lane_of_its_frontend() {
         let mine = scene.route_as(one, 6).unwrap();
         other.join().unwrap();
         scene.assert_counts(&[(mine, 6)]);
-        assert_eq!(
-            (scene.held(slot, 0).requests(), scene.held(slot, 0).tokens()),
-            (1, 6)
-        );
+        let held = scene.held(slot, 0);
+        assert_eq!((held.requests(), held.tokens()), (1, 6));
+    });
+}
+
+#[test]
+fn c8_nothing_is_admitted_after_drain_has_returned() {
+    explore("drain against route", 3, || {
+        let scene = Arc::new(Scene::new(1, 1));
+        let slot = scene.join();
+        let router = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.route(slot, 2))
+        };
+        scene.mark(0, RowState::Draining);
+        let at_drain = scene.counted(0);
+        router.join().unwrap();
+        assert_eq!(scene.counted(0), at_drain);
+    });
+}
+
+#[test]
+fn c8_a_request_chosen_for_an_engine_is_not_counted_on_its_successor() {
+    explore("remove and add against route", 3, || {
+        let scene = Arc::new(Scene::new(1, 1));
+        let slot = scene.join();
+        // Which engine is in the slot: changed only while nothing is counted there.
+        let engine = Arc::new(AtomicU64::new(1));
+        let router = {
+            let (scene, engine) = (Arc::clone(&scene), Arc::clone(&engine));
+            thread::spawn(move || {
+                let counter = scene.counter();
+                let mut chosen = 0;
+                let lane = scene.registry().lane(slot, 0);
+                let placed = counter.place(lane, Amount::request(0), None, || {
+                    let seen = counter.load(0);
+                    chosen = engine.load(Ordering::Relaxed);
+                    match seen.is_active() {
+                        true => Ok(Choice { engine: 0, seen }),
+                        false => Err(()),
+                    }
+                });
+                placed.is_ok().then_some(chosen)
+            })
+        };
+        let removed = scene
+            .counter()
+            .mark(0, |_| Some(RowState::Removed))
+            .unwrap();
+        let empty = removed.value() == 0;
+        if empty {
+            engine.store(2, Ordering::Relaxed);
+        }
+        scene.mark(0, RowState::Active);
+        let placed = router.join().unwrap();
+        match placed {
+            // It came before the removal, so the slot was not empty, or it saw the new engine.
+            Some(chosen) => assert_eq!(chosen, if empty { 2 } else { 1 }),
+            None => assert!(
+                empty,
+                "it can only have been refused while there was no engine"
+            ),
+        }
     });
 }

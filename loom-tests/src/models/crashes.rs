@@ -1,51 +1,74 @@
-//! K1: a lane that stops for ever after its k-th access, for every k, while another goes on.
+//! K1: a lane that stops for ever after its k-th access, for every k, while another goes on; and a
+//! reaper that stops after its j-th access, for every j.
+//!
+//! Bounds: a death needs no preemption, since a dead thread ends. Two or three are left for the
+//! survivor to come in between any two accesses of the victim, to help in the middle of an
+//! operation, and to be overtaken once more while it helps.
 
 use crate::death::live_for;
-use crate::explore::explore_deaths;
+use crate::explore::{explore_deaths, explore_two_deaths};
 use crate::scene::Scene;
 use loom::thread;
 use std::sync::Arc;
 
-/// Lets `victim` die after so many accesses while `survivor` goes on with the same engines; then reaps,
-/// and compares the counts with the permits that the survivor holds. Returns whether the victim died.
+type Permits = Vec<(usize, u32)>;
+
+/// Lets `victim` die after so many accesses while `survivor` goes on with the same engines. Returns
+/// the permits of the survivor, and whether the victim died.
 fn die(
+    scene: &Arc<Scene>,
+    slots: (usize, usize),
+    accesses: usize,
+    victim: impl Fn(&Scene, usize) + Send + 'static,
+    survivor: impl Fn(&Scene, usize) -> Permits,
+) -> (Permits, bool) {
+    let dying = {
+        let scene = Arc::clone(scene);
+        thread::spawn(move || live_for(accesses, || victim(&scene, slots.0)).is_none())
+    };
+    let permits = survivor(scene, slots.1);
+    let died = dying.join().unwrap();
+    scene.dies(slots.0);
+    (permits, died)
+}
+
+/// The same, with a reap after it, and a look at everything.
+fn die_and_reap(
     scene: Scene,
     accesses: usize,
     before: impl Fn(&Scene, usize),
     victim: impl Fn(&Scene, usize) + Send + 'static,
-    survivor: impl Fn(&Scene, usize) -> Vec<(usize, u32)>,
+    survivor: impl Fn(&Scene, usize) -> Permits,
 ) -> bool {
     let scene = Arc::new(scene);
-    let (a, b) = (scene.join(), scene.join());
-    before(&scene, a);
-    let dying = {
-        let scene = Arc::clone(&scene);
-        thread::spawn(move || live_for(accesses, || victim(&scene, a)).is_none())
-    };
-    let permits = survivor(&scene, b);
-    let died = dying.join().unwrap();
-    scene.dies(a);
+    let slots = (scene.join(), scene.join());
+    before(&scene, slots.0);
+    let (permits, died) = die(&scene, slots, accesses, victim, survivor);
     scene.reap();
-    scene.assert_counts(&permits);
-    assert_eq!(scene.held(a, 0).requests(), 0);
-    // The lane is as good as new.
+    assert_as_good_as_new(&scene, slots.0, &permits);
+    died
+}
+
+/// The counts are those of the survivor, and the dead one's slot and lane can be used again.
+fn assert_as_good_as_new(scene: &Scene, slot: usize, permits: &Permits) {
+    scene.assert_counts(permits);
+    assert_eq!(scene.held(slot, 0).requests(), 0);
     let again = scene.join();
-    assert_eq!(again, a);
+    assert_eq!(again, slot);
     let engine = scene.route(again, 1).unwrap();
     scene.finish(again, engine, 1);
-    scene.assert_counts(&permits);
-    died
+    scene.assert_counts(permits);
 }
 
 fn nothing(_: &Scene, _: usize) {}
 
-fn route_and_finish(scene: &Scene, slot: usize) -> Vec<(usize, u32)> {
+fn route_and_finish(scene: &Scene, slot: usize) -> Permits {
     let permit = scene.route(slot, 0).unwrap();
     scene.finish(slot, permit, 0);
     vec![]
 }
 
-fn route_with_tokens(scene: &Scene, slot: usize) -> Vec<(usize, u32)> {
+fn route_with_tokens(scene: &Scene, slot: usize) -> Permits {
     vec![(scene.route(slot, 3).unwrap(), 3)]
 }
 
@@ -53,7 +76,7 @@ fn route_with_tokens(scene: &Scene, slot: usize) -> Vec<(usize, u32)> {
 fn k1_death_in_route() {
     explore_deaths("death in route", 3, |accesses| {
         let victim = |scene: &Scene, slot| _ = scene.route(slot, 0);
-        die(
+        die_and_reap(
             Scene::new(1, 2),
             accesses,
             nothing,
@@ -68,7 +91,7 @@ fn k1_death_in_finish() {
     explore_deaths("death in finish", 3, |accesses| {
         let before = |scene: &Scene, slot| _ = scene.route(slot, 0);
         let victim = |scene: &Scene, slot| scene.finish(slot, 0, 0);
-        die(Scene::new(1, 2), accesses, before, victim, route_and_finish)
+        die_and_reap(Scene::new(1, 2), accesses, before, victim, route_and_finish)
     });
 }
 
@@ -76,7 +99,7 @@ fn k1_death_in_finish() {
 fn k1_death_in_route_with_tokens() {
     explore_deaths("death in route with tokens", 3, |accesses| {
         let victim = |scene: &Scene, slot| _ = scene.route(slot, 5);
-        die(
+        die_and_reap(
             Scene::new(1, 2),
             accesses,
             nothing,
@@ -91,12 +114,170 @@ fn k1_death_in_finish_with_tokens() {
     explore_deaths("death in finish with tokens", 3, |accesses| {
         let before = |scene: &Scene, slot| _ = scene.route(slot, 5);
         let victim = |scene: &Scene, slot| scene.finish(slot, 0, 5);
-        die(
+        die_and_reap(
             Scene::new(1, 2),
             accesses,
             before,
             victim,
             route_with_tokens,
         )
+    });
+}
+
+#[test]
+fn k1_death_in_one_of_several_operations() {
+    // As in `route_many`, which is that many routes: the lane has a past when it dies.
+    explore_deaths("death in route_many", 2, |accesses| {
+        let victim = |scene: &Scene, slot| {
+            for _ in 0..3 {
+                scene.route(slot, 5);
+            }
+        };
+        die_and_reap(
+            Scene::new(2, 2),
+            accesses,
+            nothing,
+            victim,
+            route_with_tokens,
+        )
+    });
+}
+
+#[test]
+fn k1_death_under_the_tables_cap() {
+    explore_deaths("death under the table's cap", 1, |accesses| {
+        let victim = |scene: &Scene, slot| {
+            let permit = scene.route(slot, 0).unwrap();
+            scene.finish(slot, permit, 0);
+        };
+        let survivor = |scene: &Scene, slot| vec![(scene.route(slot, 0).unwrap(), 0)];
+        let scene = Scene::new(1, 2).with_total(2);
+        die_and_reap(scene, accesses, nothing, victim, survivor)
+    });
+}
+
+#[test]
+fn k1_death_after_many_operations_with_a_late_helper() {
+    // Enough operations for narrow tags to come round while a helper sleeps.
+    explore_deaths("death after many operations", 2, |accesses| {
+        let victim = |scene: &Scene, slot| {
+            for _ in 0..3 {
+                let permit = scene.route(slot, 0).unwrap();
+                scene.finish(slot, permit, 0);
+            }
+        };
+        let survivor = |scene: &Scene, slot| vec![(scene.route(slot, 0).unwrap(), 0)];
+        die_and_reap(Scene::new(1, 2), accesses, nothing, victim, survivor)
+    });
+}
+
+#[test]
+fn k1_death_with_two_helpers_of_different_operations() {
+    // One helper may be late with an earlier operation when the other has confirmed the last one.
+    explore_deaths("death with two helpers", 2, |accesses| {
+        let scene = Arc::new(Scene::new(1, 3));
+        let slots = (scene.join(), scene.join());
+        let third = scene.join();
+        let helper = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || route_with_tokens(&scene, third))
+        };
+        let victim = |scene: &Scene, slot| {
+            scene.route(slot, 0);
+            scene.route(slot, 0);
+        };
+        let (mut permits, died) = die(&scene, slots, accesses, victim, route_with_tokens);
+        permits.extend(helper.join().unwrap());
+        scene.reap();
+        assert_as_good_as_new(&scene, slots.0, &permits);
+        died
+    });
+}
+
+#[test]
+fn k1_death_in_a_change_of_state() {
+    use crate::algorithm::word::RowState;
+    explore_deaths("death in a change of state", 3, |accesses| {
+        let victim = |scene: &Scene, _| {
+            scene.mark(0, RowState::Draining);
+            scene.mark(0, RowState::Active);
+        };
+        let survivor = |scene: &Scene, slot| match scene.route(slot, 3) {
+            Some(engine) => vec![(engine, 3)],
+            None => vec![],
+        };
+        let scene = Arc::new(Scene::new(1, 2));
+        let slots = (scene.join(), scene.join());
+        let (permits, died) = die(&scene, slots, accesses, victim, survivor);
+        scene.mark(0, RowState::Active);
+        scene.reap();
+        assert_as_good_as_new(&scene, slots.0, &permits);
+        died
+    });
+}
+
+#[test]
+fn k1_death_of_the_reaper() {
+    // Two permits with tokens to take back, and somebody else who goes on with the same engine.
+    explore_deaths("death of the reaper", 3, |accesses| {
+        let scene = Arc::new(Scene::new(1, 2));
+        let (dead, survivor) = (scene.join(), scene.join());
+        scene.route(dead, 5);
+        scene.route(dead, 5);
+        scene.dies(dead);
+        let reaper = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || live_for(accesses, || scene.reap()).is_none())
+        };
+        let permits = route_with_tokens(&scene, survivor);
+        let died = reaper.join().unwrap();
+        scene.only_these_live(&[survivor]);
+        scene.reap();
+        assert_as_good_as_new(&scene, dead, &permits);
+        died
+    });
+}
+
+#[test]
+fn k1_death_in_route_and_then_of_the_reaper() {
+    explore_two_deaths("death in route, then of the reaper", 1, |first, second| {
+        let scene = Arc::new(Scene::new(1, 2));
+        let slots = (scene.join(), scene.join());
+        let victim = |scene: &Scene, slot| _ = scene.route(slot, 5);
+        let (mut permits, died) = die(&scene, slots, first, victim, route_with_tokens);
+        let reaper = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || live_for(second, || scene.reap()).is_none())
+        };
+        permits.extend(route_with_tokens(&scene, slots.1));
+        let reaper_died = reaper.join().unwrap();
+        scene.only_these_live(&[slots.1]);
+        scene.reap();
+        assert_as_good_as_new(&scene, slots.0, &permits);
+        [died, reaper_died]
+    });
+}
+
+#[test]
+fn k1_death_in_join_and_in_leave() {
+    explore_deaths("death in join and leave", 2, |accesses| {
+        let scene = Arc::new(Scene::new(1, 2));
+        let survivor = scene.join();
+        let dying = {
+            let scene = Arc::clone(&scene);
+            let life = move || {
+                let slot = scene.join();
+                let permit = scene.route(slot, 0).unwrap();
+                scene.finish(slot, permit, 0);
+                scene.leave(slot);
+            };
+            thread::spawn(move || live_for(accesses, life).is_none())
+        };
+        let permits = route_with_tokens(&scene, survivor);
+        let died = dying.join().unwrap();
+        scene.only_these_live(&[survivor]);
+        scene.reap();
+        assert_as_good_as_new(&scene, 1 - survivor, &permits);
+        died
     });
 }

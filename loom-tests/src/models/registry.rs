@@ -1,4 +1,7 @@
 //! Join, leave and reap against each other.
+//!
+//! Bounds: each is a handful of accesses around one lock; to come in between two of them takes one
+//! preemption, and two threads can do so to a third with two.
 
 use crate::explore::explore;
 use crate::scene::Scene;
@@ -15,15 +18,13 @@ fn k1_join_against_leave_against_reap() {
         scene.dies(dead);
         let leaver = {
             let scene = Arc::clone(&scene);
-            thread::spawn(move || {
-                let Ok(()) = scene.registry().leave(leaving, &*scene);
-            })
+            thread::spawn(move || scene.leave(leaving))
         };
         let reaper = {
             let scene = Arc::clone(&scene);
             thread::spawn(move || scene.reap())
         };
-        let Ok(joined) = scene.registry().join(&*scene);
+        let joined = scene.try_join();
         leaver.join().unwrap();
         reaper.join().unwrap();
         scene.reap();
@@ -31,5 +32,39 @@ fn k1_join_against_leave_against_reap() {
         // Who has joined holds its slot; the other one is free.
         let other = scene.join();
         assert_ne!(joined, Some(other));
+    });
+}
+
+#[test]
+fn k1_two_reapers_return_once_what_one_frontend_held() {
+    explore("two reapers", 3, || {
+        let scene = Arc::new(Scene::new(1, 2));
+        let (dead, survivor) = (scene.join(), scene.join());
+        scene.route(dead, 2).unwrap();
+        scene.route(survivor, 3).unwrap();
+        scene.dies(dead);
+        let other = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.reap())
+        };
+        scene.reap();
+        other.join().unwrap();
+        scene.assert_counts(&[(0, 3)]);
+    });
+}
+
+#[test]
+fn k1_two_joiners_get_two_slots() {
+    explore("two joiners", 3, || {
+        let scene = Arc::new(Scene::new(1, 2));
+        let other = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.try_join())
+        };
+        let mine = scene.try_join();
+        let theirs = other.join().unwrap();
+        assert_ne!(mine, theirs);
+        assert!(mine.is_some() && theirs.is_some());
+        assert_eq!(scene.try_join(), None);
     });
 }

@@ -1,0 +1,494 @@
+//! The faults, and what has to catch each.
+
+use std::fmt;
+
+/// A fault.
+#[derive(Debug)]
+pub(crate) struct Mutant {
+    pub(crate) name: &'static str,
+    pub(crate) file: &'static str,
+    /// What is replaced by what; each stands in the file exactly once.
+    pub(crate) edits: &'static [(&'static str, &'static str)],
+    /// Whether tags have two bits, so that they come round within a model.
+    pub(crate) narrow_tags: bool,
+    pub(crate) catcher: Catcher,
+    /// Why nothing has to catch it, if nothing has.
+    pub(crate) harmless: Option<&'static str>,
+}
+
+/// What catches a fault: the tests whose name contains the last word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Catcher {
+    Model(&'static str),
+    Unit(&'static str),
+    Test(&'static str, &'static str),
+}
+
+impl fmt::Display for Catcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model(name) => write!(f, "the model {name}"),
+            Self::Unit(name) => write!(f, "the unit test {name}"),
+            Self::Test(suite, name) => write!(f, "{suite}::{name}"),
+        }
+    }
+}
+
+const COUNTER: &str = "src/algorithm/counter.rs";
+const LATCH: &str = "src/algorithm/latch.rs";
+const PLACE: &str = "src/algorithm/place.rs";
+const REGISTRY: &str = "src/algorithm/registry.rs";
+
+const fn fault(
+    name: &'static str,
+    file: &'static str,
+    edits: &'static [(&'static str, &'static str)],
+    catcher: Catcher,
+) -> Mutant {
+    Mutant {
+        name,
+        file,
+        edits,
+        narrow_tags: false,
+        catcher,
+        harmless: None,
+    }
+}
+
+impl Mutant {
+    const fn with_narrow_tags(mut self) -> Self {
+        self.narrow_tags = true;
+        self
+    }
+}
+
+pub(crate) const MUTANTS: &[Mutant] = &[
+    // -- The counter -----------------------------------------------------------------------------
+    fault(
+        "the help is left out",
+        COUNTER,
+        &[(
+            "lane.confirmed.fetch_max(operation, Ordering::Relaxed);",
+            "let _ = (&lane.confirmed, operation);",
+        )],
+        Catcher::Model("k1_death_in_route_with_tokens"),
+    ),
+    fault(
+        "the tokens of others are not brought up to date",
+        COUNTER,
+        &[(
+            "                    self.advance_tokens(row, tokens_before, change);
+                }
+                // Relaxed: made visible",
+            "                    let _ = tokens_before;
+                }
+                // Relaxed: made visible",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "the ledger is written before the word",
+        COUNTER,
+        &[(
+            "        let taken = self.words[row]\n",
+            "        ledger.store(ledger_before.plus(change), Ordering::Relaxed);
+        let taken = self.words[row]\n",
+        )],
+        Catcher::Model("k1_death_in_route_with_tokens"),
+    ),
+    fault(
+        "the intent is cleared before the ledger is written",
+        COUNTER,
+        &[(
+            "            ledger.store(ledger_before.plus(change), Ordering::Relaxed);
+        }
+        // Release: pairs with the Acquire of the intent in `standing`, whose",
+            "            lane.intent.store(Intent::IDLE, Ordering::Release);
+            ledger.store(ledger_before.plus(change), Ordering::Relaxed);
+        }
+        // Release: pairs with the Acquire of the intent in `standing`, whose",
+        )],
+        Catcher::Model("k1_death_in_route_with_tokens"),
+    ),
+    fault(
+        "the intent is written after the word",
+        COUNTER,
+        &[
+            (
+                "        lane.intent
+            .store(Intent::active(row, tag), Ordering::Release);
+",
+                "",
+            ),
+            (
+                "        if taken {
+            if with_tokens {",
+                "        lane.intent.store(Intent::active(row, tag), Ordering::Release);
+        if taken {
+            if with_tokens {",
+            ),
+        ],
+        Catcher::Model("k1_death_in_route_with_tokens"),
+    ),
+    fault(
+        "the word is read only once by a helper, with tags of two bits",
+        COUNTER,
+        &[(
+            "            && self.words[row].load(Ordering::Relaxed) == seen;
+        if !still",
+            ";
+        if !still",
+        )],
+        Catcher::Model("k1_death_after_many"),
+    )
+    .with_narrow_tags(),
+    fault(
+        "the confirmation is stored, not raised",
+        COUNTER,
+        &[(
+            "lane.confirmed.fetch_max(operation, Ordering::Relaxed);",
+            "lane.confirmed.store(operation, Ordering::Relaxed);",
+        )],
+        Catcher::Model("k1_death_with_two_helpers"),
+    ),
+    fault(
+        "the operation's number does not advance",
+        COUNTER,
+        &[(
+            "lane.operation.load(Ordering::Relaxed).wrapping_add(1);",
+            "lane.operation.load(Ordering::Relaxed);",
+        )],
+        Catcher::Model("k1_death"),
+    ),
+    fault(
+        "the count is taken from a newer word than the choice",
+        COUNTER,
+        &[(
+            "        let lane = &self.lanes[usize::from(me.0) - 1];
+        let ledger = self.ledger(me, row);",
+            "        let seen = self.load(row);
+        let lane = &self.lanes[usize::from(me.0) - 1];
+        let ledger = self.ledger(me, row);",
+        )],
+        Catcher::Model("c4_the_last_free_place_and"),
+    ),
+    fault(
+        "a dead lane's operation counts as done if its word still names it, and not otherwise",
+        COUNTER,
+        &[(
+            "word.is_by(id, tag) || confirmed >= lane.operation.load(Ordering::Relaxed);",
+            "word.is_by(id, tag) || (confirmed == u64::MAX && lane.operation.load(Ordering::Relaxed) > 0);",
+        )],
+        Catcher::Model("k1_death_in_route_with_tokens"),
+    ),
+    fault(
+        "a dead lane's tokens are not brought up to date",
+        COUNTER,
+        &[(
+            "                if change.tokens() != 0 {
+                    self.advance_tokens(row, tokens_before, change);
+                }
+                self.ledger(id, row)",
+            "                let _ = tokens_before;
+                self.ledger(id, row)",
+        )],
+        Catcher::Model("k1_death_in_route_with_tokens"),
+    ),
+    fault(
+        "a word is loaded without Acquire",
+        COUNTER,
+        &[(
+            "self.words[row].load(Ordering::Acquire)",
+            "self.words[row].load(Ordering::Relaxed)",
+        )],
+        Catcher::Model("k1_death"),
+    ),
+    fault(
+        "a word is written without Release",
+        COUNTER,
+        &[(
+            "                seen.changed(change, me, tag),
+                Ordering::Release,",
+            "                seen.changed(change, me, tag),
+                Ordering::Relaxed,",
+        )],
+        Catcher::Model("k1_death"),
+    ),
+    fault(
+        "the end of an operation is written without Release",
+        COUNTER,
+        &[(
+            "        lane.intent.store(Intent::IDLE, Ordering::Release);
+        taken",
+            "        lane.intent.store(Intent::IDLE, Ordering::Relaxed);
+        taken",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "a mark is written without Release",
+        COUNTER,
+        &[(
+            "                        seen.marked(state, tag),
+                        Ordering::Release,",
+            "                        seen.marked(state, tag),
+                        Ordering::Relaxed,",
+        )],
+        Catcher::Model("c8_"),
+    ),
+    fault(
+        "a mark does not change the word's tag",
+        COUNTER,
+        &[(
+            "seen.marked(state, tag),",
+            "seen.marked(state, { let _ = tag; seen.tag() }),",
+        )],
+        Catcher::Model("c8_a_request_chosen"),
+    ),
+    // -- Placing ---------------------------------------------------------------------------------
+    fault(
+        "the table's cap is checked, and counted on whatever it is then",
+        PLACE,
+        &[(
+            "            if self.attempt(me, total.row, word, change) {
+                return true;
+            }",
+            "            let _ = word;
+            self.add(me, total.row, change);
+            if self.load(total.row).value() > 0 {
+                return true;
+            }",
+        )],
+        Catcher::Model("c4_the_last_free_place_of"),
+    ),
+    fault(
+        "a place under the table's cap is not given back",
+        PLACE,
+        &[(
+            "                self.add(me, total.row, change.negated());
+            }
+            backoff.spin();",
+            "                let _ = total;
+            }
+            backoff.spin();",
+        )],
+        Catcher::Model("c4_the_last_free_place_of"),
+    ),
+    // -- Publications ----------------------------------------------------------------------------
+    fault(
+        "the sequence advances before the copy is written",
+        LATCH,
+        &[(
+            "        fence(Ordering::Release);
+",
+            "        fence(Ordering::Release);
+        self.sequence.store(next, Ordering::Release);
+",
+        )],
+        Catcher::Model("s1_"),
+    ),
+    fault(
+        "the sequence is stored without Release",
+        LATCH,
+        &[(
+            "self.sequence.store(next, Ordering::Release)",
+            "self.sequence.store(next, Ordering::Relaxed)",
+        )],
+        Catcher::Model("s1_"),
+    ),
+    fault(
+        "the sequence is loaded without Acquire",
+        LATCH,
+        &[(
+            "let before = self.sequence.load(Ordering::Acquire)",
+            "let before = self.sequence.load(Ordering::Relaxed)",
+        )],
+        Catcher::Model("s1_"),
+    ),
+    fault(
+        "a reader has no fence",
+        LATCH,
+        &[("            fence(Ordering::Acquire);\n", "")],
+        Catcher::Model("s1_"),
+    ),
+    fault(
+        "a publisher has no fence",
+        LATCH,
+        &[("        fence(Ordering::Release);\n", "")],
+        Catcher::Model("s1_"),
+    ),
+    fault(
+        "a reader does not look whether it was overtaken",
+        LATCH,
+        &[(
+            "if after.wrapping_sub(before) < COPIES as u64 - 1 {",
+            "if after.wrapping_sub(before) < u64::MAX {",
+        )],
+        Catcher::Model("s1_"),
+    ),
+    fault(
+        "a reader allows for one publication too many",
+        LATCH,
+        &[(
+            "if after.wrapping_sub(before) < COPIES as u64 - 1 {",
+            "if after.wrapping_sub(before) < COPIES as u64 {",
+        )],
+        Catcher::Model("s1_"),
+    ),
+    // -- Frontends -------------------------------------------------------------------------------
+    fault(
+        "a joiner does not look again once it has the lock",
+        REGISTRY,
+        &[(
+            "            if !word.is_taken() {
+                slot.set(word.taken());",
+            "            {
+                slot.set(word.taken());",
+        )],
+        Catcher::Model("k1_join_against"),
+    ),
+    fault(
+        "a reaper does not look again once it has the lock",
+        REGISTRY,
+        &[(
+            "            if slot.word().is_taken() {\n",
+            "            {\n",
+        )],
+        Catcher::Model("k1_"),
+    ),
+    fault(
+        "a reaper does not recover the lanes",
+        REGISTRY,
+        &[(
+            "            self.counter.recover(self.lane(slot, lane));",
+            "            let _ = lane;",
+        )],
+        Catcher::Model("k1_death_in_route_with_tokens"),
+    ),
+    fault(
+        "a slot is vacated before it is empty",
+        REGISTRY,
+        &[(
+            "                self.empty(index, &mut returned);
+                self.vacate(index);
+",
+            "                self.vacate(index);
+                self.empty(index, &mut returned);
+",
+        )],
+        Catcher::Model("k1_death_of_the_reaper"),
+    ),
+    fault(
+        "a slot is vacated without Release",
+        REGISTRY,
+        &[(
+            "        self.word.store(word, Ordering::Release);",
+            "        self.word.store(word, Ordering::Relaxed);",
+        )],
+        Catcher::Model("k1_"),
+    ),
+    // -- The face --------------------------------------------------------------------------------
+    fault(
+        "ties go to the engine of the lowest number",
+        "src/choose.rs",
+        &[(
+            "if load < self.load || last_chosen < self.last_chosen {",
+            "if load < self.load || self.choice.is_none() {",
+        )],
+        Catcher::Test("counting", "c7_"),
+    ),
+    fault(
+        "ties go to the next engine in number",
+        "src/turns.rs",
+        &[(
+            "        self.chosen[engine].store(turn, Ordering::Relaxed);",
+            "        let n = self.chosen.len(); (1..=n).for_each(|i| self.chosen[(engine + i) % n].store(turn + i as u64, Ordering::Relaxed));",
+        )],
+        Catcher::Unit("c7_"),
+    ),
+    fault(
+        "a floor that the snapshot can lower",
+        "src/choose.rs",
+        &[("(u64::from(c.word.value()).max(has) + 3", "(has + 3")],
+        Catcher::Test("publishing", "s3_"),
+    ),
+    fault(
+        "old news counts",
+        "src/choose.rs",
+        &[(
+            "is_some_and(|age| age <= limit)",
+            "is_some_and(|age| age <= limit.max(u64::MAX))",
+        )],
+        Catcher::Test("publishing", "s4_"),
+    ),
+    fault(
+        "statistics stick to a slot",
+        "src/publication.rs",
+        &[(
+            "if self.copy.word(row + 2) != engines.generation(engine) {",
+            "if self.copy.word(row + 2) > u64::MAX - engines.generation(engine) {",
+        )],
+        Catcher::Test("publishing", "statistics_of_an_engine"),
+    ),
+    fault(
+        "an engine that leaves is forgotten with its count",
+        "src/engine.rs",
+        &[(
+            "                    vacant = Some((slot, word.value() == 0));",
+            "                    vacant = Some((slot, true));",
+        )],
+        Catcher::Test("counting", "c8_"),
+    ),
+    fault(
+        "locks are those of the process, not of the open file",
+        "src/file/lock.rs",
+        &[(
+            "ofd(self.fd.as_fd(), libc::F_OFD_SETLK, libc::F_WRLCK, byte)",
+            "ofd(self.fd.as_fd(), libc::F_SETLK, libc::F_WRLCK, byte)",
+        )],
+        Catcher::Test("crashes", "k"),
+    ),
+    fault(
+        "a child keeps its parent's locked files",
+        "src/file/fork.rs",
+        &[(
+            "    entries().for_each(Entry::close);",
+            "    let _ = Entry::close;",
+        )],
+        Catcher::Test("crashes", "k3_"),
+    ),
+    fault(
+        "a child takes itself for its parent",
+        "src/file/fork.rs",
+        &[(
+            "self.mark.load(Ordering::Relaxed) == self.own",
+            "self.mark.load(Ordering::Relaxed) != self.own + 1000",
+        )],
+        Catcher::Test("crashes", "k3_a_child_never"),
+    ),
+    fault(
+        "a table is created under its name",
+        "src/file/open.rs",
+        &[(
+            "        let table = Self::finish(file, path, header, fill)?;
+        let unnamed = format!(\"/proc/self/fd/{}\", table.file.as_raw_fd());
+        let (from, to) = (rustix::fs::CWD, rustix::fs::CWD);
+        match rustix::fs::linkat(from, unnamed, to, path, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) => Ok(table),",
+            "        let unnamed = format!(\"/proc/self/fd/{}\", file.as_raw_fd());
+        let (from, to) = (rustix::fs::CWD, rustix::fs::CWD);
+        match rustix::fs::linkat(from, unnamed, to, path, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) => Self::finish(file, path, header, fill),",
+        )],
+        Catcher::Test("file", "f1_"),
+    ),
+    fault(
+        "memory is not reserved",
+        "src/file/open.rs",
+        &[(
+            "    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size as u64) {",
+            "    let _ = FallocateFlags::empty();\n    match rustix::fs::ftruncate(file, size as u64) {",
+        )],
+        Catcher::Test("file", "f3_"),
+    ),
+];

@@ -1,0 +1,114 @@
+//! Deliberate faults: each is put into a copy of the sources, alone, and something must catch it.
+
+mod list;
+
+use crate::step::{Failed, cargo};
+use list::{Catcher, MUTANTS, Mutant};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Applies the mutants whose name contains `filter`, one at a time.
+pub(crate) fn run(filter: Option<&str>) -> Result<(), Failed> {
+    let copy = PathBuf::from("target/mutants/source");
+    let chosen = MUTANTS
+        .iter()
+        .filter(|mutant| filter.is_none_or(|f| mutant.name.contains(f)));
+    let mut survivors = Vec::new();
+    let mut caught = 0;
+    for mutant in chosen {
+        renew(&copy)?;
+        apply(mutant, &copy)?;
+        let start = Instant::now();
+        let is_caught = catch(mutant.catcher, &copy)?;
+        let took = start.elapsed().as_secs();
+        match (is_caught, mutant.harmless) {
+            (true, None) => println!("caught    {} by {} ({took} s)", mutant.name, mutant.catcher),
+            (false, Some(why)) => println!("harmless  {}: {why}", mutant.name),
+            (false, None) => survivors.push(mutant.name),
+            (true, Some(_)) => return Err(Failed(format!("{} is not harmless", mutant.name))),
+        }
+        caught += usize::from(is_caught);
+    }
+    println!("{caught} caught, {} not", survivors.len());
+    match survivors.as_slice() {
+        [] => Ok(()),
+        names => Err(Failed(format!("nothing catches: {}", names.join("; ")))),
+    }
+}
+
+/// Copies what git tracks, so that nothing but the fault differs.
+fn renew(copy: &Path) -> Result<(), Failed> {
+    let failed = |error: std::io::Error| Failed(format!("copying the sources: {error}"));
+    let listed = std::process::Command::new("git")
+        .args(["ls-files", "-z"])
+        .output()
+        .map_err(failed)?;
+    for name in String::from_utf8_lossy(&listed.stdout).split_terminator('\0') {
+        let (from, to) = (Path::new(name), copy.join(name));
+        let Ok(content) = fs::read(from) else {
+            continue;
+        };
+        // Files that are the same keep their time, so that cargo does not build them again.
+        if fs::read(&to).is_ok_and(|old| old == content) {
+            continue;
+        }
+        to.parent()
+            .map_or(Ok(()), fs::create_dir_all)
+            .map_err(failed)?;
+        fs::write(&to, content).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn apply(mutant: &Mutant, copy: &Path) -> Result<(), Failed> {
+    edit(&copy.join(mutant.file), mutant.edits)
+        .and_then(|()| match mutant.narrow_tags {
+            true => edit(
+                &copy.join("src/algorithm/word.rs"),
+                &[("const TAG_BITS: u32 = 30;", "const TAG_BITS: u32 = 2;")],
+            ),
+            false => Ok(()),
+        })
+        .map_err(|what| Failed(format!("{}: {what}", mutant.name)))
+}
+
+fn edit(path: &Path, edits: &[(&str, &str)]) -> Result<(), String> {
+    let mut source = fs::read_to_string(path).map_err(|error| error.to_string())?;
+    for (find, replace) in edits {
+        let found = source.matches(find).count();
+        if found != 1 {
+            return Err(format!(
+                "{find:?} stands {found} times in {}",
+                path.display()
+            ));
+        }
+        source = source.replacen(find, replace, 1);
+    }
+    fs::write(path, source).map_err(|error| error.to_string())
+}
+
+/// Whether the catcher fails. A fault that does not compile is a mistake in the list.
+fn catch(catcher: Catcher, copy: &Path) -> Result<bool, Failed> {
+    let manifest = copy.join("Cargo.toml").display().to_string();
+    let (package, filter): (&[&str], &str) = match catcher {
+        Catcher::Model(name) => (&["--release", "--package", "headcount-loom-tests"], name),
+        Catcher::Unit(name) => (&["--package", "headcount", "--lib"], name),
+        Catcher::Test(suite, name) => (&["--package", "headcount-tests", "--test", suite], name),
+    };
+    let mut arguments = vec!["test", "--quiet", "--manifest-path", &manifest];
+    arguments.extend(package);
+    let build = [arguments.as_slice(), &["--no-run"]].concat();
+    cargo("the fault", &build)
+        .quiet()
+        .succeeds()?
+        .then_some(())
+        .ok_or_else(|| {
+            Failed(format!(
+                "this fault does not compile; see {}",
+                copy.display()
+            ))
+        })?;
+    arguments.extend(["--", filter]);
+    Ok(!cargo("the catcher", &arguments).quiet().succeeds()?)
+}
