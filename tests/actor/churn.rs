@@ -4,11 +4,37 @@ use headcount::{Error, Frontend, Permit, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+/// What churning threads have done: operations, and the longest that one took in nanoseconds.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct WorkDone {
+    pub(crate) operations: u64,
+    pub(crate) longest: u64,
+}
+
+impl WorkDone {
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            operations: self.operations + other.operations,
+            longest: self.longest.max(other.longest),
+        }
+    }
+
+    /// Does one operation, and notes how long it took.
+    fn time<T>(&mut self, operation: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = operation();
+        self.operations += 1;
+        self.longest = self.longest.max(start.elapsed().as_nanos() as u64);
+        result
+    }
+}
 
 /// The threads, and what stops them.
 pub(crate) struct Churn {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Vec<Permit>>>,
+    threads: Vec<JoinHandle<(Vec<Permit>, WorkDone)>>,
 }
 
 impl Churn {
@@ -23,18 +49,22 @@ impl Churn {
         Self { stop, threads }
     }
 
-    /// Stops the threads and returns the permits that they hold.
-    pub(crate) fn pause(self) -> Vec<Permit> {
+    /// Stops the threads; returns the permits that they hold, and what they have done.
+    pub(crate) fn pause(self) -> (Vec<Permit>, WorkDone) {
         self.stop.store(true, Ordering::Relaxed);
-        let threads = self.threads.into_iter();
-        threads
-            .flat_map(|thread| thread.join().unwrap_or_default())
-            .collect()
+        let (mut permits, mut work) = (Vec::new(), WorkDone::default());
+        for thread in self.threads {
+            let (held, done) = thread.join().unwrap_or_default();
+            permits.extend(held);
+            work = work.and(done);
+        }
+        (permits, work)
     }
 }
 
 /// Routes with and without tokens, one at a time and several, and keeps up to some dozen permits.
-fn churn(frontend: &Frontend, stop: &AtomicBool, seed: u64) -> Vec<Permit> {
+fn churn(frontend: &Frontend, stop: &AtomicBool, seed: u64) -> (Vec<Permit>, WorkDone) {
+    let mut work = WorkDone::default();
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(std::process::id());
     let mut random = move |bound: usize| {
         state ^= state << 13;
@@ -45,21 +75,25 @@ fn churn(frontend: &Frontend, stop: &AtomicBool, seed: u64) -> Vec<Permit> {
     let mut permits = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let tokens = random(3) as u32 * 100;
-        let placed = match random(16) {
-            0 => frontend.route_many_with(random(5), &Request::new().tokens(tokens)),
-            1..9 => frontend
-                .route_with(&Request::new().tokens(tokens))
-                .map(|p| vec![p]),
-            _ => Ok(Vec::new()),
+        let request = Request::new().tokens(tokens);
+        let count = match random(16) {
+            0 => random(5),
+            1..9 => 1,
+            _ => 0,
         };
+        let placed = work.time(|| match count {
+            1 => frontend.route_with(&request).map(|permit| vec![permit]),
+            _ => frontend.route_many_with(count, &request),
+        });
         match placed {
             Ok(placed) => permits.extend(placed),
             Err(Error::Saturated | Error::Unavailable { .. }) => {}
             Err(error) => panic!("{error}"),
         }
         if !permits.is_empty() && (permits.len() > 40 || random(2) == 0) {
-            drop(permits.swap_remove(random(permits.len())));
+            let permit = permits.swap_remove(random(permits.len()));
+            work.time(|| drop(permit));
         }
     }
-    permits
+    (permits, work)
 }

@@ -14,6 +14,7 @@
 //! | `tie N` | how often each engine was chosen in N times route and finish |
 //! | `churn THREADS` | `ok`; routes and finishes until killed or told `pause` |
 //! | `pause` | `ok`; the threads have stopped, and what they hold is in `held` |
+//! | `work-done` | how many operations the threads did since this was asked, and the longest in ns |
 //! | `publish N`, `publish-forever` | `ok`; statistics that all say the same number |
 //! | `publisher` | `ok` |
 //! | `reap-forever`, `open-forever PATH` | `ok` |
@@ -29,7 +30,7 @@
 mod churn;
 mod forked;
 
-use churn::Churn;
+use churn::{Churn, WorkDone};
 use headcount::{Engine, EngineStats, Error, Frontend, Options, Permit, Publisher, Request, Table};
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
@@ -45,6 +46,7 @@ struct Actor {
     publisher: Option<Publisher>,
     permits: Vec<Permit>,
     churn: Option<Churn>,
+    work: WorkDone,
 }
 
 fn main() {
@@ -124,8 +126,17 @@ impl Actor {
             }
             ["pause"] => {
                 let churn = self.churn.take().ok_or("not churning")?;
-                self.permits.extend(churn.pause());
+                let (permits, work) = churn.pause();
+                self.permits.extend(permits);
+                self.work = self.work.and(work);
                 ok()
+            }
+            ["work-done"] => {
+                let WorkDone {
+                    operations,
+                    longest,
+                } = std::mem::take(&mut self.work);
+                Ok(format!("{operations} {longest}"))
             }
             ["publisher"] => {
                 self.publisher = Some(self.table()?.publisher()?);

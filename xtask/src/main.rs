@@ -31,6 +31,12 @@ enum Task {
         #[arg(long, default_value_t = 1)]
         every: usize,
     },
+    /// Runs frontends at full speed while processes are killed, stopped and forked, and counts by hand.
+    Soak {
+        /// How long.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+    },
 }
 
 fn main() -> ExitCode {
@@ -39,6 +45,7 @@ fn main() -> ExitCode {
         Task::Loom { filter } => loom(filter.as_deref()),
         Task::Mutants { filter } => mutants::run(filter.as_deref()),
         Task::Crash { every } => crash(every),
+        Task::Soak { seconds } => soak(seconds),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -86,6 +93,7 @@ fn test() -> Result<(), Failed> {
     cargo("the tests", &tests).run()?;
     loom(None)?;
     crash(101)?;
+    soak(60)?;
     burst::check()
 }
 
@@ -101,6 +109,25 @@ fn crash(every: usize) -> Result<(), Failed> {
         "--",
     ];
     cargo("the crashes", &[&arguments[..], &[&every]].concat()).run()
+}
+
+fn soak(seconds: u64) -> Result<(), Failed> {
+    cargo(
+        "the actor",
+        &["build", "--release", "--package", "headcount-tests"],
+    )
+    .run()?;
+    let seconds = seconds.to_string();
+    let arguments = [
+        "run",
+        "--release",
+        "--package",
+        "headcount-tests",
+        "--bin",
+        "soak",
+        "--",
+    ];
+    cargo("the soak", &[&arguments[..], &[&seconds]].concat()).run()
 }
 
 fn loom(filter: Option<&str>) -> Result<(), Failed> {

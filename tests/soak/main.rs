@@ -1,0 +1,125 @@
+//! Frontends at full speed, while processes are killed, stopped and forked, publishers die, engines
+//! come and go and caps move. At every pause all permits are counted by hand.
+//!
+//! `soak SECONDS`
+
+mod faults;
+
+use faults::Faults;
+use headcount::{Engine, Table};
+use headcount_tests::{Actor, Random, TestTable};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Frontends that live all the while.
+const SURVIVORS: usize = 3;
+/// Frontends that may be killed.
+const VICTIMS: usize = 3;
+const MAX_ENGINES: usize = 6;
+
+fn main() -> ExitCode {
+    let seconds = std::env::args()
+        .nth(1)
+        .and_then(|seconds| seconds.parse().ok());
+    let Some(seconds) = seconds else {
+        eprintln!("usage: soak SECONDS");
+        return ExitCode::from(2);
+    };
+    let Some(actor) = actor() else {
+        eprintln!("the actor is not built: cargo build --release --package headcount-tests");
+        return ExitCode::FAILURE;
+    };
+    match soak(&actor, Duration::from_secs(seconds)) {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// The actor, which lies beside this program.
+fn actor() -> Option<String> {
+    let path = std::env::current_exe().ok()?.with_file_name("actor");
+    path.is_file().then(|| path.display().to_string())
+}
+
+/// Returns how many of the pauses found a count that was not that of the permits.
+fn soak(actor: &str, duration: Duration) -> usize {
+    let options = Table::options()
+        .engine(Engine::named("small").max_in_flight(40))
+        .engine(Engine::named("weighted").weight(2.0))
+        .engine(Engine::named("tokens").max_tokens(3_000))
+        .engine(Engine::named("flapping"))
+        .max_engines(MAX_ENGINES)
+        .max_frontends(SURVIVORS + VICTIMS + 2)
+        .lanes(2)
+        .max_in_flight(200);
+    let table = TestTable::new(&options);
+    let _reaper = table.reap_every(Duration::from_millis(50)).expect("reaps");
+    let mut random = Random::seeded();
+    let mut survivors: Vec<_> = (0..SURVIVORS)
+        .map(|_| Actor::join(actor, table.path()))
+        .collect();
+    let mut faults = Faults::new(actor, &table, VICTIMS);
+    let (mut pauses, mut drifted, mut operations, mut longest) = (0_usize, 0, 0_u64, 0_u64);
+    let start = Instant::now();
+    let mut last_report = start;
+    while start.elapsed() < duration {
+        for frontend in survivors.iter_mut().chain(faults.victims()) {
+            assert_eq!(frontend.ask("churn 2"), "ok");
+        }
+        let round = Instant::now();
+        while round.elapsed() < Duration::from_millis(400) {
+            faults.inject(&mut random, &survivors);
+            random.pause(4_000);
+        }
+        for frontend in survivors.iter_mut().chain(faults.victims()) {
+            assert_eq!(frontend.ask("pause"), "ok");
+        }
+        table.reap().expect("reaps");
+        pauses += 1;
+        if let Some(drift) = compare(&table, survivors.iter_mut().chain(faults.victims())) {
+            drifted += 1;
+            println!("drift at pause {pauses}: {drift}");
+        }
+        for survivor in &mut survivors {
+            let numbers = survivor.ask("work-done");
+            let mut numbers = numbers.split(' ').filter_map(|n| n.parse::<u64>().ok());
+            operations += numbers.next().unwrap_or(0);
+            longest = longest.max(numbers.next().unwrap_or(0));
+        }
+        if last_report.elapsed() > Duration::from_secs(10) {
+            last_report = Instant::now();
+            println!(
+                "{:>6} s: {operations} operations, {drifted} of {pauses} pauses drifted",
+                start.elapsed().as_secs()
+            );
+        }
+    }
+    println!(
+        "{operations} operations of {SURVIVORS} survivors in {} s",
+        start.elapsed().as_secs()
+    );
+    println!("faults: {faults}");
+    println!("drift: {drifted} of {pauses} pauses");
+    println!(
+        "longest that one operation of a survivor took: {:?} (being preempted or stopped included)",
+        Duration::from_nanos(longest)
+    );
+    drifted
+}
+
+/// Compares the table with the permits of all frontends; says what differs.
+fn compare<'a>(table: &Table, frontends: impl Iterator<Item = &'a mut Actor>) -> Option<String> {
+    let mut permits = vec![[0; 2]; MAX_ENGINES];
+    for frontend in frontends {
+        for (index, how) in ["held", "held-tokens"].into_iter().enumerate() {
+            for (sum, own) in permits.iter_mut().zip(frontend.numbers(how)) {
+                sum[index] += own;
+            }
+        }
+    }
+    let mut counted = vec![[0; 2]; MAX_ENGINES];
+    for engine in table.snapshot().engines {
+        counted[engine.index] = [engine.in_flight, engine.tokens];
+    }
+    (counted != permits).then(|| format!("counted {counted:?}, alive {permits:?}"))
+}
