@@ -17,6 +17,7 @@ use crate::publication::{self, EngineStats, Reading};
 use crate::request::Request;
 use crate::table::Table;
 use crate::turns::Turns;
+use std::cell::Cell;
 use std::time::Duration;
 
 /// Why no engine was chosen. Small, so that the way of a choice that succeeds is.
@@ -57,6 +58,8 @@ pub(crate) struct Chooser<'a> {
     turns: &'a Turns,
     /// Whether the request has no say in where it goes, and no tokens matter.
     plain: bool,
+    /// Whether the last choice was one among equals.
+    tied: Cell<bool>,
 }
 
 impl<'a> Chooser<'a> {
@@ -76,12 +79,20 @@ impl<'a> Chooser<'a> {
             request,
             turns,
             plain: request.is_plain() && !by_tokens,
+            tied: Cell::new(false),
         }
+    }
+
+    /// Whether the last choice was one among equals, so that it was the chosen one's turn.
+    #[inline]
+    pub(crate) fn was_tied(&self) -> bool {
+        self.tied.get()
     }
 
     /// The least loaded of the engines that may be chosen.
     #[inline]
     pub(crate) fn choose(&self) -> Result<Choice, NoChoice> {
+        self.tied.set(false);
         if let Some(engine) = self.request.pin {
             return self.pinned(engine);
         }
@@ -227,7 +238,7 @@ impl<'a> Chooser<'a> {
                 at_their_caps |= word.is_active();
             }
         }
-        best.choice(at_their_caps)
+        self.decide(best, at_their_caps)
     }
 
     fn scan_any(&self, load: impl Fn(&Candidate) -> f64) -> Result<Choice, NoChoice> {
@@ -247,7 +258,7 @@ impl<'a> Chooser<'a> {
                 Look::Closed => {}
             }
         }
-        self.unless_preferred(best, preferred).choice(at_their_caps)
+        self.decide(self.unless_preferred(best, preferred), at_their_caps)
     }
 
     /// The preferred engine in the place of the best one, if its load allows that.
@@ -257,8 +268,18 @@ impl<'a> Chooser<'a> {
             && load <= best.load + slack
         {
             best.choice = Some(candidate.chosen());
+            best.tied = false;
         }
         best
+    }
+
+    #[inline]
+    fn decide(&self, best: Best, at_their_caps: bool) -> Result<Choice, NoChoice> {
+        self.tied.set(best.tied);
+        best.choice.ok_or(match at_their_caps {
+            true => NoChoice::AtTheirCaps,
+            false => NoChoice::AllClosed,
+        })
     }
 
     /// Looks at two engines picked at random; at all of them if two that may be chosen are hard to
@@ -285,7 +306,7 @@ impl<'a> Chooser<'a> {
                     },
                     _ => None,
                 };
-                return self.unless_preferred(best, preferred).choice(false);
+                return self.decide(self.unless_preferred(best, preferred), false);
             }
             first = Some(engine);
         }
@@ -302,7 +323,7 @@ impl<'a> Chooser<'a> {
     ) -> Option<Result<Choice, NoChoice>> {
         let limit = clock::in_nanoseconds(stale_after);
         let fresh = |reading: &Reading<'a>| {
-            age_of(reading, clock::now_coarse()).is_some_and(|age| age <= limit)
+            age_of(reading, clock::now_coarse()).is_some_and(|age| age < limit)
         };
         let read = publication::read(&self.latch, |reading| {
             (matters(&reading) && fresh(&reading))
@@ -349,6 +370,8 @@ struct Best {
     choice: Option<Choice>,
     load: f64,
     last_chosen: u64,
+    /// Whether others have the same load.
+    tied: bool,
 }
 
 impl Default for Best {
@@ -358,6 +381,7 @@ impl Default for Best {
             choice: None,
             load: f64::INFINITY,
             last_chosen: u64::MAX,
+            tied: false,
         }
     }
 }
@@ -371,21 +395,16 @@ impl Best {
             return;
         }
         let last_chosen = turns.last_chosen(candidate.engine);
-        if load < self.load || last_chosen < self.last_chosen {
+        let tied = load == self.load && self.choice.is_some();
+        if !tied || last_chosen < self.last_chosen {
             *self = Self {
                 choice: Some(candidate.chosen()),
                 load,
                 last_chosen,
+                tied,
             };
         }
-    }
-
-    #[inline]
-    fn choice(self, at_their_caps: bool) -> Result<Choice, NoChoice> {
-        self.choice.ok_or(match at_their_caps {
-            true => NoChoice::AtTheirCaps,
-            false => NoChoice::AllClosed,
-        })
+        self.tied = tied;
     }
 }
 

@@ -15,11 +15,13 @@ use crossbeam_utils::{Backoff, CachePadded};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// This process's place in a table, with the policy by which it routes.
 ///
 /// Clones share the place and may be used from any thread at once; up to
-/// [`lanes`](crate::Options::lanes) of them do not wait for each other. The place is given back when
+/// [`lanes`](crate::Options::lanes) of them do not wait for each other, and more do for as long as an
+/// operation takes, its preemption included. The place is given back when
 /// the last clone and the last [`Permit`] are gone, or when the process dies, whatever it dies of.
 ///
 /// A child that was forked with such a handle cannot use it: its calls answer [`Error::Forked`], and
@@ -56,7 +58,11 @@ impl Frontend {
     /// atomic step.
     ///
     /// No system call, no allocation, no wait for any other process. Two compare-and-swaps if nobody
-    /// interferes (one of them private), and one look at each engine.
+    /// interferes (one of them private), and one look at each engine. Only if it finds everything at
+    /// its cap, and at most a hundred times a second, does it look for dead frontends by system calls.
+    ///
+    /// Not for signal handlers: one that interrupts an operation on the frontend's last free lane would
+    /// wait for what it has interrupted. The same goes for dropping a [`Permit`].
     ///
     /// # Errors
     /// [`Error::Saturated`], [`Error::Unavailable`], [`Error::Forked`].
@@ -122,11 +128,7 @@ impl Frontend {
         }
         // What cannot fit should not be tried, for trying takes places from others. What fits here
         // and not below was overtaken, and goes back as the permits are dropped.
-        if self.seat.lane()?.room(&self.policy, request) < count as u64 {
-            let first = self.place(request)?; // the error of one, if even one has no place
-            drop(first);
-            return Err(Error::Saturated);
-        }
+        self.seat.lane()?.has_room(&self.policy, request, count)?;
         (0..count).map(|_| self.place(request)).collect()
     }
 }
@@ -169,14 +171,20 @@ impl Seat {
         clock::now_coarse();
         let geometry = &table.header().geometry;
         let engines = table.engines().in_use();
-        // Another start for each slot, each lane, and each time that a slot is joined.
-        let start = slot.wrapping_add(record.word().joins() as usize);
+        // Another order of turns for each slot and each time that it is joined, one after the other,
+        // and for each lane.
+        let joined = record
+            .word()
+            .joins()
+            .wrapping_sub(1)
+            .wrapping_add(slot as u64);
+        let number = |lane| joined.wrapping_add((lane * geometry.max_frontends) as u64);
         let lanes = (0..geometry.lanes)
             .map(|lane| {
                 CachePadded::new(Lane {
                     id: registry.lane(slot, lane),
                     busy: AtomicBool::new(false),
-                    turns: Turns::new(geometry.max_engines, engines, start.wrapping_add(lane)),
+                    turns: Turns::new(geometry.max_engines, engines, number(lane)),
                 })
             })
             .collect();
@@ -218,8 +226,12 @@ impl Seat {
                     return Ok(Operation { seat: self, lane });
                 }
             }
-            // More threads of this process are in an operation than it has lanes.
-            backoff.snooze();
+            // More threads of this process are in an operation than it has lanes. One of those may
+            // have been preempted by this very thread, so in the end this sleeps.
+            match backoff.is_completed() {
+                true => std::thread::sleep(Duration::from_micros(50)),
+                false => backoff.snooze(),
+            }
         }
     }
 
@@ -311,7 +323,9 @@ impl Operation<'_> {
         );
         match placed {
             Ok(engine) => {
-                self.lane.turns.choose(engine);
+                if chooser.was_tied() {
+                    self.lane.turns.choose(engine);
+                }
                 Ok(engine)
             }
             Err(Refusal::AtTheTotal) => Err(Error::Saturated),
@@ -327,21 +341,21 @@ impl Operation<'_> {
         counter.finish(self.lane.id, engine, Amount::request(tokens), table.total());
     }
 
-    /// How many requests like this one there is room for, as of now.
-    fn room(&self, policy: &Policy, request: &Request<'_>) -> u64 {
+    /// Fails if there is no room for `count` requests like this one, as of now.
+    fn has_room(&self, policy: &Policy, request: &Request<'_>, count: usize) -> Result<()> {
         let table = &self.seat.table;
         let chooser = Chooser::new(table, policy, request, &self.lane.turns);
-        let Some(total) = table.total() else {
-            return chooser.room();
-        };
-        let (word, tokens) = table.mapping().counter().observe(total.row);
-        let requests = total.max_requests.saturating_sub(word.value());
-        let tokens = total.max_tokens.saturating_sub(tokens);
-        (chooser.room()).min(requests.into()).min(
-            tokens
-                .checked_div(request.tokens)
-                .map_or(u64::MAX, u64::from),
-        )
+        let change = Amount::request(request.tokens);
+        let counter = table.mapping().counter();
+        let total = table.total().map(|total| total.room(counter, change));
+        if chooser.room().min(total.unwrap_or(u64::MAX)) >= count as u64 {
+            return Ok(());
+        }
+        // If even one has no place, it is the reason for that which counts.
+        match chooser.choose() {
+            Ok(_) => Err(Error::Saturated),
+            Err(no_choice) => Err(chooser.explain(no_choice)),
+        }
     }
 }
 

@@ -68,7 +68,7 @@ impl Options {
     }
 
     /// How many threads of one frontend can route and finish at the very same time, without one
-    /// waiting some nanoseconds for another. Default: 4. `max_frontends * lanes` is at most 4,095.
+    /// waiting for another to end its operation. Default: 4. `max_frontends * lanes` is at most 4,095.
     pub fn lanes(mut self, count: usize) -> Self {
         self.lanes = Some(count);
         self
@@ -113,11 +113,13 @@ impl Options {
     /// # Errors
     /// [`Error::Exists`], [`Error::NotFound`] for the directory, [`Error::NoSpace`],
     /// [`Error::Option`], [`Error::EngineName`], [`Error::NameTaken`], [`Error::Weight`],
-    /// [`Error::Io`], also if the file system has no unnamed files (tmpfs, ext4, xfs and btrfs do).
+    /// [`Error::Io`], also if the file system has no unnamed files (tmpfs, ext4, xfs and btrfs do). A
+    /// limit on the size of files (`ulimit -f`) that is too low for the table is not an error: by the
+    /// kernel's rule it ends the process with SIGXFSZ, unless that signal is ignored.
     pub fn create(&self, path: impl AsRef<Path>) -> Result<Table> {
         let header = self.header()?;
         let file = TableFile::create(path.as_ref(), header, |mapping| self.fill(mapping))?;
-        Ok(Table::from_file(file))
+        self.created(file)
     }
 
     /// Opens the table at `path`, if its options are those that were set here, and returns what
@@ -177,7 +179,7 @@ impl Options {
     /// [`Error::NoSpace`], [`Error::Io`].
     pub fn memfd(&self) -> Result<Table> {
         let file = TableFile::memfd(self.header()?, |mapping| self.fill(mapping))?;
-        Ok(Table::from_file(file))
+        self.created(file)
     }
 
     /// Opens the table behind a descriptor that was inherited or received. The descriptor stays the
@@ -189,11 +191,17 @@ impl Options {
         self.opened(TableFile::reopen(fd.as_fd(), self.any_owner)?)
     }
 
+    fn created(&self, file: TableFile) -> Result<Table> {
+        let table = Table::from_file(file);
+        table.reap()?; // of nothing, for its lock file
+        Ok(table)
+    }
+
     fn opened(&self, file: TableFile) -> Result<Table> {
         self.compare(&file)?;
         let table = Table::from_file(file);
         if table.access() == Access::ReadWrite {
-            table.reap()?;
+            table.reap_to_the_end()?;
         }
         Ok(table)
     }

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::file::Birth;
 use crate::table::Table;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 pub struct Reaper {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    last_error: Arc<Mutex<Option<String>>>,
     birth: Birth,
 }
 
@@ -20,7 +22,7 @@ impl Table {
     /// again within that time even if nobody joins and nobody finds the table full.
     ///
     /// Useful in one process of a deployment, such as the parent; harmless in all of them. A reap
-    /// that fails is tried again at the next interval.
+    /// that fails is tried again at the next interval; see [`Reaper::last_error`].
     ///
     /// # Errors
     /// [`Error::ReadOnly`](crate::Error::ReadOnly), [`Error::Io`](crate::Error::Io).
@@ -29,34 +31,46 @@ impl Table {
         let failed = |e| self.failed("starting a reaper for", e);
         let birth = Birth::here().map_err(failed)?;
         let (stop, stopped) = channel();
-        let table = self.clone();
+        let last_error = Arc::new(Mutex::new(None));
+        let (table, noted) = (self.clone(), Arc::clone(&last_error));
         let thread = thread::Builder::new()
             .name("headcount-reap".to_owned())
             .spawn(move || {
                 while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
-                    let _ = table.reap();
+                    let failed = table.reap().err().map(|error| error.to_string());
+                    if let Ok(mut last_error) = noted.lock() {
+                        *last_error = failed;
+                    }
                 }
             })
             .map_err(failed)?;
         Ok(Reaper {
             stop: Some(stop),
             thread: Some(thread),
+            last_error,
             birth,
         })
     }
 }
 
+impl Reaper {
+    /// The error of the last reap, if that failed; it is tried again at the next interval.
+    pub fn last_error(&self) -> Option<String> {
+        self.last_error.lock().map_or(None, |error| error.clone())
+    }
+}
+
 impl Drop for Reaper {
     fn drop(&mut self) {
-        drop(self.stop.take());
-        let Some(thread) = self.thread.take() else {
+        let (stop, thread) = (self.stop.take(), self.thread.take());
+        if !self.birth.is_here() {
+            // A forked child does not have that thread: it can neither tell it anything nor wait for it.
+            std::mem::forget((stop, thread));
             return;
-        };
-        if self.birth.is_here() {
+        }
+        drop(stop);
+        if let Some(thread) = thread {
             let _ = thread.join();
-        } else {
-            // A forked child does not have that thread, and cannot wait for it.
-            std::mem::forget(thread);
         }
     }
 }

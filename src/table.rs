@@ -1,7 +1,7 @@
 //! The table: a handle on the shared file, from which everything else is had.
 
 use crate::algorithm::place::Total;
-use crate::algorithm::word::{MAX_REQUESTS, MAX_TOKENS};
+use crate::algorithm::word::MAX_REQUESTS;
 use crate::engine::Engines;
 use crate::error::{Error, Result};
 use crate::file::{Access, LockFile, Mapping, TableFile};
@@ -68,21 +68,36 @@ impl Table {
     ///
     /// Also done by opening, by [`join`](Self::join), by a `route` that finds everything at its cap
     /// (at most a hundred times a second), and in the background by
-    /// [`reap_every`](Self::reap_every). A table without dead frontends costs one system call for
-    /// each living one.
+    /// [`reap_every`](Self::reap_every). Costs one system call for each living frontend, and needs no
+    /// descriptor but one that the table has had since it was opened.
+    ///
+    /// What a dead frontend held stays counted while another process that was reaping it is stopped.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`].
     pub fn reap(&self) -> Result<Reaped> {
         self.writable()?;
-        let lock = self.lock_file()?;
         let registry = self.mapping().registry();
-        let returned = (registry.reap(&lock)).map_err(|e| self.failed("reaping", e))?;
+        let returned = self.file.with_spare_lock(|lock| registry.reap(lock));
+        let returned = returned.map_err(|e| self.failed("reaping", e))?;
         Ok(Reaped {
             frontends: returned.frontends,
             requests: returned.requests,
             tokens: returned.tokens,
         })
+    }
+
+    /// Reaps, and waits for others who are reaping already, unless they take long (stopped?).
+    pub(crate) fn reap_to_the_end(&self) -> Result<()> {
+        const LOOKS: usize = 50;
+        for _ in 0..LOOKS {
+            self.reap()?;
+            if !self.mapping().registry().is_being_reaped() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     /// Where the table lies, as it was opened. For a memfd a name that no other process can open.
@@ -101,8 +116,9 @@ impl Table {
         Self {
             total: capped.then_some(Total {
                 row: geometry.max_engines,
-                max_requests: max_in_flight.unwrap_or(MAX_REQUESTS).min(MAX_REQUESTS),
-                max_tokens: max_tokens.unwrap_or(MAX_TOKENS),
+                // No word counts further.
+                max_requests: max_in_flight.map(|cap| cap.min(MAX_REQUESTS)),
+                max_tokens,
             }),
             file: Arc::new(file),
         }

@@ -5,8 +5,12 @@
 //! recently chosen has no such gaps: among any set of engines that keeps being equal, each wins in
 //! its turn.
 //!
-//! One of these belongs to each lane and lies in private memory, so ties cost no shared write. What
-//! is chosen first differs from frontend to frontend, and from one join in a slot to the next.
+//! Only ties count as turns: an engine that was pinned, preferred or alone at the least load has won
+//! nothing by chance, and must not lose the next tie for it.
+//!
+//! One of these belongs to each lane and lies in private memory, so ties cost no shared write. The
+//! order to start with is another one for each lane of each frontend and for each join in a slot, so
+//! that frontends which live for a request or two favour no engine either.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,22 +24,27 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Turns over `max_engines`, of which there are `engines` now, the `first` of them first.
-    pub(crate) fn new(max_engines: usize, engines: usize, first: usize) -> Self {
-        let engines = engines.max(1);
-        let rank = |engine: usize| match engine < engines {
-            true => (engine + engines - first % engines) % engines,
-            false => 0,
-        };
+    /// Turns over `max_engines`, of which there are `engines` now.
+    ///
+    /// The order to start with depends on `number`. As many numbers as there are engines, one after
+    /// the other, each put another engine first: they turn one scattered order round. The next as many
+    /// turn round another order, so that over many of them no engine wins for who stands behind it.
+    pub(crate) fn new(max_engines: usize, engines: usize, number: u64) -> Self {
+        let count = engines.max(1);
+        let (scatter, start) = (number / count as u64, (number % count as u64) as usize);
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_unstable_by_key(|&engine| mix(mix(scatter) ^ engine as u64));
+        let chosen: Box<[AtomicU64]> = (0..max_engines).map(|_| AtomicU64::new(0)).collect();
+        for (place, &engine) in order.iter().enumerate() {
+            if let Some(chosen) = chosen.get(engine) {
+                let rank = (place + count - start) % count;
+                chosen.store(rank as u64, Ordering::Relaxed);
+            }
+        }
         Self {
-            turn: AtomicU64::new(engines as u64),
-            chosen: (0..max_engines)
-                .map(|engine| AtomicU64::new(rank(engine) as u64))
-                .collect(),
-            // Any odd number will do; these differ for lanes that start differently.
-            random: AtomicU64::new(
-                0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(2 * first as u64 + 1) | 1,
-            ),
+            turn: AtomicU64::new(count as u64),
+            chosen,
+            random: AtomicU64::new(mix(number) | 1), // never 0
         }
     }
 
@@ -66,6 +75,15 @@ impl Turns {
     }
 }
 
+/// Scatters numbers that are close to each other: the finalizer of splitmix64 (Steele, Lea and Flood,
+/// "Fast splittable pseudorandom number generators", OOPSLA 2014).
+fn mix(number: u64) -> u64 {
+    let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,17 +106,34 @@ mod tests {
     }
 
     #[test]
-    fn c7_the_first_choice_is_another_for_each_frontend() {
-        let first = |start| pick(&Turns::new(4, 4, start), &[0, 1, 2, 3]);
-        assert_eq!(
-            (0..8).map(first).collect::<Vec<_>>(),
-            [0, 1, 2, 3, 0, 1, 2, 3]
-        );
+    fn c7_the_first_choice_is_another_for_each_of_as_many_frontends_as_engines() {
+        for first in [0, 4, 400] {
+            let mut wins = [0; 4];
+            for number in first..first + 4 {
+                wins[pick(&Turns::new(4, 4, number), &[0, 1, 2, 3])] += 1;
+            }
+            assert_eq!(wins, [1; 4]);
+        }
+    }
+
+    #[test]
+    fn c7_first_choices_favour_no_engine_whichever_are_tied() {
+        for tied in [&[0, 1, 2, 3][..], &[0, 7], &[1, 2, 6]] {
+            let mut wins = [0_usize; 8];
+            for number in 0..3000 {
+                wins[pick(&Turns::new(8, 8, number), tied)] += 1;
+            }
+            let fair = 3000 / tied.len();
+            let all = tied
+                .iter()
+                .all(|&engine| wins[engine].abs_diff(fair) < fair / 8);
+            assert!(all, "{tied:?}: {wins:?}");
+        }
     }
 
     #[test]
     fn random_numbers_are_below_their_bound_and_spread() {
-        let turns = Turns::new(1, 1, 0);
+        let turns = Turns::new(1, 0, u64::MAX);
         let mut seen = [0; 5];
         for _ in 0..5000 {
             seen[turns.random(5)] += 1;

@@ -156,7 +156,7 @@ impl Table {
         Some(FrontendView {
             slot,
             pid: record.pid.load(Ordering::Relaxed) as u32,
-            alive: self.is_held(FIRST_SLOT_LOCK + slot as u64),
+            alive: !record.word().is_reaping() && self.is_held(FIRST_SLOT_LOCK + slot as u64),
             since: UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH),
             in_flight,
             tokens,

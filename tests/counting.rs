@@ -5,6 +5,7 @@ use headcount_tests::{Actor, Random, TestTable, in_flight, spawn_all, spread};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -373,6 +374,39 @@ fn c6_route_many_places_all_or_none() {
 }
 
 #[test]
+fn c6_a_refused_route_many_takes_no_place_from_others() {
+    let table = TestTable::new(&Table::options().engine(Engine::named("a").max_in_flight(2)));
+    let frontend = table.join().unwrap();
+    let _one = frontend.route().unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                assert!(frontend.route_many(2).is_err());
+            }
+        });
+        let refused = (0..50_000).filter(|_| frontend.route().is_err()).count();
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(refused, 0, "there was a place all the while");
+    });
+}
+
+#[test]
+fn c4_a_cap_on_tokens_is_none_on_requests() {
+    let table = TestTable::new(&Table::options().engines(2).max_tokens(100));
+    let frontend = table.join().unwrap();
+    assert_eq!(
+        frontend.route_many(1_048_576 + 10).unwrap().len(),
+        1_048_586
+    );
+    assert!(frontend.route_with(&Request::new().tokens(101)).is_err());
+    let most = frontend.route_with(&Request::new().tokens(100)).unwrap();
+    assert!(frontend.route_with(&Request::new().tokens(1)).is_err());
+    drop(most);
+    assert!(frontend.route_with(&Request::new().tokens(1)).is_ok());
+}
+
+#[test]
 fn c6_racing_route_many_is_still_all_or_none() {
     let table = TestTable::new(&Table::options().engine(Engine::named("a").max_in_flight(10)));
     let mut actors = spawn_all(ACTOR, table.path(), 3);
@@ -403,12 +437,41 @@ fn c7_ties_favour_no_engine() {
     for actor in &mut actors {
         assert_eq!(actor.numbers("tie 1000"), [200; 5], "per frontend");
     }
-    // Over all frontends, even if each has but one tie to break.
-    let mut wins = vec![0; 5];
-    for actor in &mut actors {
+}
+
+#[test]
+fn c7_frontends_that_have_one_tie_each_favour_none() {
+    let table = TestTable::with_engines(4);
+    let mut wins = vec![0; 4];
+    for actor in &mut spawn_all(ACTOR, table.path(), 4) {
         add_up(&mut wins, &actor.numbers("tie 1"));
     }
-    assert_eq!(spread(&wins), 1, "{wins:?}");
+    assert_eq!(spread(&wins), 0, "{wins:?}");
+}
+
+#[test]
+fn c7_engines_next_to_those_that_are_out_win_no_more_often() {
+    let table = TestTable::with_engines(8);
+    (1..7).for_each(|engine| table.drain(engine).unwrap());
+    let mut wins = [0_u32; 8];
+    for _ in 0..800 {
+        wins[table.join().unwrap().route().unwrap().engine()] += 1;
+    }
+    assert!(wins[0].abs_diff(400) < 80, "{wins:?}");
+}
+
+#[test]
+fn c7_what_was_no_tie_costs_no_turn() {
+    let table = TestTable::with_engines(2);
+    let frontend = table.join().unwrap();
+    let mut wins = [0; 2];
+    for _ in 0..100 {
+        drop(frontend.route_with(&Request::new().pin(1)).unwrap());
+        drop(frontend.route_with(&Request::new().prefer(1, 0)).unwrap());
+        assert!(frontend.route_many(1 << 30).is_err());
+        wins[frontend.route().unwrap().engine()] += 1;
+    }
+    assert_eq!(wins, [50, 50]);
 }
 
 #[test]

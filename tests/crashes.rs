@@ -289,6 +289,72 @@ fn k3_fork_while_others_join_keeps_no_lock() {
 }
 
 #[test]
+fn k3_forks_of_one_thread_keep_no_lock_that_others_are_just_taking() {
+    // Four threads join and leave while one forks; then the parent is killed and its children live.
+    for _ in 0..6 {
+        let table = TestTable::new(&Table::options().engines(1).max_frontends(16));
+        let mut actor = Actor::join(ACTOR, table.path());
+        assert_eq!(actor.ask("burst 3"), "3");
+        let children = actor.numbers("fork-while-joining 40");
+        actor.kill();
+        let reaped = table.reap().unwrap();
+        let view = table.snapshot();
+        for child in children {
+            // SAFETY: as above.
+            unsafe { libc::kill(child as i32, libc::SIGKILL) };
+        }
+        assert_eq!(
+            (view.frontends, table.in_flight()),
+            (vec![], vec![0]),
+            "{reaped:?}"
+        );
+        assert!(view.publisher.is_none());
+    }
+}
+
+#[test]
+fn k3_a_child_of_a_process_that_just_opens_its_first_table_does_not_hang() {
+    let table = TestTable::with_engines(1);
+    for _ in 0..40 {
+        let mut actor = Actor::start(&mut Command::new(ACTOR));
+        let said = actor.ask(&format!("fork-while-opening {}", table.path().display()));
+        assert_eq!(said, "ok");
+    }
+}
+
+#[test]
+fn k1_reaping_needs_no_descriptor() {
+    let table = TestTable::with_engines(1);
+    let mut reaper = Actor::open(ACTOR, table.path());
+    let mut victim = Actor::join(ACTOR, table.path());
+    assert_eq!(victim.ask("burst 5"), "5");
+    assert_eq!(reaper.ask("use-up-descriptors"), "ok");
+    victim.kill();
+    assert_eq!(reaper.ask("reap"), "1 frontends 5 requests");
+    assert_eq!(table.in_flight(), [0]);
+}
+
+#[test]
+fn k4_of_several_that_open_at_once_each_finds_the_table_empty() {
+    let table = TestTable::new(&Table::options().engines(1000).max_engines(1000));
+    for _ in 0..30 {
+        let mut dead = spawn_all(ACTOR, table.path(), 2);
+        dead.iter_mut()
+            .for_each(|actor| drop(actor.ask("burst 3000")));
+        dead.into_iter().for_each(Actor::kill);
+        thread::scope(|scope| {
+            let open = || {
+                let opened = Table::open(table.path()).unwrap();
+                let view = opened.snapshot();
+                let counted: u32 = view.engines.iter().map(|e| e.in_flight).sum();
+                assert_eq!((view.frontends.len(), counted), (0, 0));
+            };
+            (0..3).for_each(|_| drop(scope.spawn(open)));
+        });
+    }
+}
+
+#[test]
 fn k4_when_all_are_dead_the_next_to_open_finds_the_table_empty() {
     let table = TestTable::with_engines(3);
     for _ in 0..20 {

@@ -217,6 +217,7 @@ fn s4_old_news_is_dropped() {
         wins
     };
     assert_eq!(route(Duration::from_secs(3600)), [0, 10]);
+    assert_eq!(route(Duration::ZERO), [5, 5], "none is ever fresh enough");
     thread::sleep(Duration::from_millis(50));
     assert_eq!(
         route(Duration::from_millis(20)),

@@ -74,8 +74,8 @@ impl Scene {
     pub(crate) fn with_total(mut self, max_requests: u32) -> Self {
         self.total = Some(Total {
             row: self.words.len() - 1,
-            max_requests,
-            max_tokens: u32::MAX,
+            max_requests: Some(max_requests),
+            max_tokens: Some(u32::MAX),
         });
         self
     }

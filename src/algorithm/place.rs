@@ -15,12 +15,36 @@ pub(crate) struct Choice {
     pub(crate) seen: Word,
 }
 
-/// The row of the table as a whole, and what it may count.
+/// The row of the table as a whole, and what it may count. What has no cap is not counted there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Total {
     pub(crate) row: usize,
-    pub(crate) max_requests: u32,
-    pub(crate) max_tokens: u32,
+    pub(crate) max_requests: Option<u32>,
+    pub(crate) max_tokens: Option<u32>,
+}
+
+impl Total {
+    /// What a request adds to this row.
+    fn share(&self, change: Amount) -> Amount {
+        Amount::new(
+            self.max_requests.map_or(0, |_| change.requests()),
+            self.max_tokens.map_or(0, |_| change.tokens()),
+        )
+    }
+
+    /// How many requests like this one there is room for, as of now.
+    pub(crate) fn room(&self, counter: &Counter<'_>, request: Amount) -> u64 {
+        let (word, tokens) = counter.observe(self.row);
+        let left = |cap: Option<u32>, taken: u32, each: i64| match (cap, each) {
+            (Some(cap), 1..) => u64::from(cap.saturating_sub(taken)) / each as u64,
+            _ => u64::MAX,
+        };
+        left(self.max_requests, word.value(), request.requests()).min(left(
+            self.max_tokens,
+            tokens,
+            request.tokens(),
+        ))
+    }
 }
 
 /// Why a request was not placed.
@@ -58,7 +82,7 @@ impl Counter<'_> {
             }
             // Somebody else's request was counted there meanwhile.
             if let Some(total) = total {
-                self.add(me, total.row, change.negated());
+                self.add(me, total.row, total.share(change).negated());
             }
             backoff.spin();
         }
@@ -69,14 +93,17 @@ impl Counter<'_> {
     pub(crate) fn finish(&self, me: LaneId, engine: usize, change: Amount, total: Option<&Total>) {
         self.add(me, engine, change.negated());
         if let Some(total) = total {
-            self.add(me, total.row, change.negated());
+            self.add(me, total.row, total.share(change).negated());
         }
     }
 
     /// Counts on the table's own row, unless that is at a cap.
     fn add_within(&self, me: LaneId, total: &Total, change: Amount) -> bool {
         let backoff = Backoff::new();
-        let fits = |cap: u32, taken: u32, more: i64| i64::from(taken) + more <= i64::from(cap);
+        let change = total.share(change);
+        let fits = |cap: Option<u32>, taken: u32, more: i64| {
+            cap.is_none_or(|cap| i64::from(taken) + more <= i64::from(cap))
+        };
         loop {
             let (word, tokens) = self.observe(total.row);
             if !fits(total.max_requests, word.value(), change.requests())

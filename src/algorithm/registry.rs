@@ -7,11 +7,12 @@
 //! |---|---|---|
 //! | free | vacant | nobody; may be taken |
 //! | held | vacant | somebody joins or leaves |
-//! | held | taken  | a living frontend, or a reaper at work |
-//! | free | taken  | its frontend died: to be reaped |
+//! | held | taken  | a living frontend |
+//! | held | taken, reaping | its frontend died, and a reaper is at work |
+//! | free | taken, reaping or not | its frontend died: to be reaped |
 //!
-//! Only the holder of the lock changes the word, so a reaper that dies leaves the fourth line again,
-//! and a joiner that dies leaves the first or the fourth. Nothing else has to be cleaned up: a
+//! Only the holder of the lock changes the word, so a reaper that dies leaves the last line again,
+//! and a joiner that dies leaves the first or the last. Nothing else has to be cleaned up: a
 //! ledger whose lanes add up to zero is as good as an empty one, and the lanes' operation numbers go
 //! on where they were.
 
@@ -26,23 +27,33 @@ use bytemuck::{Pod, Zeroable};
 pub(crate) struct SlotWord(u64);
 
 const TAKEN: u64 = 1;
+const REAPING: u64 = 2;
 
 impl SlotWord {
     pub(crate) fn is_taken(self) -> bool {
         self.0 & TAKEN != 0
     }
 
+    /// Whether its frontend died, and is being or was about to be reaped.
+    pub(crate) fn is_reaping(self) -> bool {
+        self.0 & REAPING != 0
+    }
+
     /// How many frontends have joined in this slot.
     pub(crate) fn joins(self) -> u64 {
-        self.0 >> 1
+        self.0 >> 2
     }
 
     fn taken(self) -> Self {
-        Self(((self.joins().wrapping_add(1)) << 1) | TAKEN)
+        Self((self.joins().wrapping_add(1) << 2) | TAKEN)
+    }
+
+    fn reaping(self) -> Self {
+        Self(self.0 | REAPING)
     }
 
     fn vacant(self) -> Self {
-        Self(self.0 & !TAKEN)
+        Self(self.0 & !(TAKEN | REAPING))
     }
 }
 
@@ -147,7 +158,9 @@ impl Registry<'_> {
                 continue;
             }
             // With the lock in hand the word cannot change any more; look again.
-            if slot.word().is_taken() {
+            let word = slot.word();
+            if word.is_taken() {
+                slot.set(word.reaping());
                 self.empty(index, &mut returned);
                 self.vacate(index);
                 returned.frontends += 1;
@@ -155,6 +168,11 @@ impl Registry<'_> {
             locks.unlock(index)?;
         }
         Ok(returned)
+    }
+
+    /// Whether a reaper is at work, or has died at it.
+    pub(crate) fn is_being_reaped(&self) -> bool {
+        self.slots.iter().any(|slot| slot.word().is_reaping())
     }
 
     /// What the lanes of a slot hold on a row, together.

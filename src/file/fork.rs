@@ -9,11 +9,13 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
-/// The mark of this process, on a page that reads as zeros in a child of it.
-static MARK: OnceLock<&'static AtomicU64> = OnceLock::new();
+/// The mark of this process, on a page that reads as zeros in a child of it. Null until it is needed.
+///
+/// Not a lock of the standard library, here or below: a child would inherit one that another thread of
+/// its parent was holding at the fork, and wait for that thread for ever.
+static MARK: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
 
 /// The last mark that this process or one that it was forked from has had.
 static LAST_MARK: AtomicU64 = AtomicU64::new(0);
@@ -28,13 +30,7 @@ pub(crate) struct Birth {
 impl Birth {
     /// The mark of this process.
     pub(crate) fn here() -> io::Result<Self> {
-        let mark = match MARK.get() {
-            Some(mark) => mark,
-            None => {
-                let page = wiped_on_fork()?;
-                *MARK.get_or_init(|| page) // a thread that loses this race leaves a page unused
-            }
-        };
+        let mark = mark()?;
         // Relaxed, all: one word, written by this process only, that orders nothing else. Two
         // threads may both find it wiped; the first to set it wins.
         let fresh = LAST_MARK.load(Ordering::Relaxed) + 1;
@@ -51,6 +47,29 @@ impl Birth {
     pub(crate) fn is_here(&self) -> bool {
         // Relaxed: written by this process only, before the handle was made, or by the kernel.
         self.mark.load(Ordering::Relaxed) == self.own
+    }
+}
+
+fn mark() -> io::Result<&'static AtomicU64> {
+    // Acquire: pairs with the Release below.
+    let mark = MARK.load(Ordering::Acquire);
+    // SAFETY: null, or the page of `wiped_on_fork`, which stays mapped for ever.
+    if let Some(mark) = unsafe { mark.as_ref() } {
+        return Ok(mark);
+    }
+    let page = wiped_on_fork()?;
+    let page_pointer = ptr::from_ref(page).cast_mut();
+    // Release on success, Acquire on failure: the thread that loses leaves its page unused.
+    let set = MARK.compare_exchange(
+        ptr::null_mut(),
+        page_pointer,
+        Ordering::Release,
+        Ordering::Acquire,
+    );
+    match set {
+        Ok(_) => Ok(page),
+        // SAFETY: not null, so the page of the thread that was faster.
+        Err(other) => Ok(unsafe { &*other }),
     }
 }
 
@@ -88,8 +107,11 @@ const CLAIMED: i32 = -2;
 
 static ENTRIES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
-/// How many forks were begun, so that whoever opens a descriptor can tell that a child may have it.
-static FORKS: AtomicU64 = AtomicU64::new(0);
+/// How many forks were begun and how many have ended, so that whoever opens a descriptor can tell that
+/// a child may have it: the kernel copies descriptors and memory one after the other, so a fork that is
+/// under way may copy the one with the new descriptor and the other without its entry.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+static ENDED: AtomicU64 = AtomicU64::new(0);
 
 /// Keeps a descriptor on the list for as long as it lives.
 #[derive(Debug)]
@@ -102,12 +124,16 @@ impl ClosedInChild {
     pub(crate) fn open(open: impl Fn() -> io::Result<OwnedFd>) -> io::Result<(OwnedFd, Self)> {
         install()?;
         loop {
-            // SeqCst, here and in `before_fork`: a fork that copies the list before our entry is in
-            // it has raised the number before that, so we find it raised below.
-            let forks = FORKS.load(Ordering::SeqCst);
+            // SeqCst, all of BEGUN and ENDED: they are in one order with the entries. If no fork is under
+            // way here and none has begun by the last line, then none has copied anything in between.
+            let begun = BEGUN.load(Ordering::SeqCst);
+            if ENDED.load(Ordering::SeqCst) != begun {
+                std::thread::yield_now(); // the fork of another thread, which waits for nobody
+                continue;
+            }
             let opened = open()?;
             let listed = Self::list(&opened)?;
-            if FORKS.load(Ordering::SeqCst) == forks {
+            if BEGUN.load(Ordering::SeqCst) == begun {
                 return Ok((opened, listed));
             }
             // A child may have this one for good. Nothing is locked on it yet: leave it to the
@@ -123,7 +149,7 @@ impl ClosedInChild {
         // Relaxed, both: ordered by the store below.
         entry.device.store(stat.st_dev, Ordering::Relaxed);
         entry.inode.store(stat.st_ino, Ordering::Relaxed);
-        // SeqCst: with FORKS, as above.
+        // SeqCst: with BEGUN, as above.
         entry.fd.store(fd.as_raw_fd(), Ordering::SeqCst);
         Ok(Self { entry })
     }
@@ -191,23 +217,33 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
     std::iter::successors(follow(&ENTRIES), move |entry| follow(&entry.next))
 }
 
-/// Installs the fork handlers, once.
+/// Installs the fork handlers. Two threads may do so at once, which does no harm.
 fn install() -> io::Result<()> {
-    static INSTALLED: OnceLock<i32> = OnceLock::new();
-    let code = *INSTALLED.get_or_init(|| {
-        // SAFETY: both handlers only touch atomics, examine and close descriptors: allowed there.
-        unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_child)) }
-    });
-    match code {
-        0 => Ok(()),
-        code => Err(io::Error::from_raw_os_error(code)),
+    static INSTALLED: AtomicBool = AtomicBool::new(false);
+    // Acquire: pairs with the Release below.
+    if INSTALLED.load(Ordering::Acquire) {
+        return Ok(());
     }
+    // A fork that is under way keeps this waiting, so the handlers never see half of one.
+    // SAFETY: the handlers only touch atomics, examine and close descriptors: allowed there.
+    let code = unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
+    if code != 0 {
+        return Err(io::Error::from_raw_os_error(code));
+    }
+    INSTALLED.store(true, Ordering::Release);
+    Ok(())
 }
 
 unsafe extern "C" fn before_fork() {
-    FORKS.fetch_add(1, Ordering::SeqCst);
+    BEGUN.fetch_add(1, Ordering::SeqCst);
+}
+
+unsafe extern "C" fn in_parent() {
+    ENDED.fetch_add(1, Ordering::SeqCst);
 }
 
 unsafe extern "C" fn in_child() {
     entries().for_each(Entry::close);
+    // Relaxed: the child has one thread. Forks of other threads of the parent are not its own.
+    ENDED.store(BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
 }

@@ -27,7 +27,7 @@ impl LockFile {
     pub(crate) fn open(table: BorrowedFd<'_>) -> io::Result<Self> {
         // A duplicate would share the table's open file, and with it its locks. The kernel's link to
         // the descriptor opens the same file anew, under whatever name it has by now, or none.
-        let path = format!("/proc/self/fd/{}", table.as_raw_fd());
+        let path = format!("/proc/thread-self/fd/{}", table.as_raw_fd());
         let birth = Birth::here()?;
         let (fd, listed) = ClosedInChild::open(|| {
             let flags = OFlags::RDWR | OFlags::CLOEXEC;
@@ -38,6 +38,11 @@ impl LockFile {
             listed: ManuallyDrop::new(listed),
             birth,
         })
+    }
+
+    /// Whether this process is the one that opened it, and not a forked child.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.birth.is_here()
     }
 
     /// Takes the lock of a byte if nobody holds it. Says false if somebody does.

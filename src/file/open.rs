@@ -1,5 +1,6 @@
 //! Creating and opening: whoever opens sees a finished table or none, and nothing in it is trusted.
 
+use super::lock::LockFile;
 use super::mapping::Mapping;
 use crate::error::{Error, Result};
 use crate::layout::{BadHeader, HEADER_BYTES, Header, Layout, VERSION};
@@ -10,6 +11,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 /// What a process may do to a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,9 +28,27 @@ pub(crate) struct TableFile {
     pub(crate) header: Header,
     pub(crate) access: Access,
     pub(crate) mapping: Mapping,
+    /// For reaps, which must not fail for want of a descriptor or of a right that was given up.
+    spare_lock: Mutex<Option<LockFile>>,
 }
 
 impl TableFile {
+    /// Calls `act` with a lock file of this process that holds no lock.
+    pub(crate) fn with_spare_lock<T>(
+        &self,
+        act: impl FnOnce(&LockFile) -> io::Result<T>,
+    ) -> io::Result<T> {
+        // Only tried: another thread may be reaping, and at a fork a child inherits that for ever.
+        let Ok(mut spare) = self.spare_lock.try_lock() else {
+            return act(&LockFile::open(self.as_fd())?);
+        };
+        let lock = match spare.take() {
+            Some(lock) if lock.is_ours() => lock,
+            _ => LockFile::open(self.as_fd())?,
+        };
+        act(spare.insert(lock))
+    }
+
     /// Creates a table at `path`, which must be free.
     ///
     /// The file has no name until it is finished, so a creator that is killed half-way leaves
@@ -53,7 +73,7 @@ impl TableFile {
         // The umask has no say in what was asked for.
         rustix::fs::fchmod(&file, mode).map_err(|e| at.failed("setting the mode of", e))?;
         let table = Self::finish(file, path, header, fill)?;
-        let unnamed = format!("/proc/self/fd/{}", table.file.as_raw_fd());
+        let unnamed = format!("/proc/thread-self/fd/{}", table.file.as_raw_fd());
         let (from, to) = (rustix::fs::CWD, rustix::fs::CWD);
         match rustix::fs::linkat(from, unnamed, to, path, AtFlags::SYMLINK_FOLLOW) {
             Ok(()) => Ok(table),
@@ -94,7 +114,7 @@ impl TableFile {
 
     /// Opens the table behind a descriptor, as an open file of its own.
     pub(crate) fn reopen(fd: BorrowedFd<'_>, any_owner: bool) -> Result<Self> {
-        let path = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+        let path = PathBuf::from(format!("/proc/thread-self/fd/{}", fd.as_raw_fd()));
         let file = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| At(&path).failed("opening anew", error))?;
         Self::validate(file.into(), &path, Access::ReadWrite, any_owner)
@@ -120,6 +140,7 @@ impl TableFile {
             path: path.into(),
             header,
             access: Access::ReadWrite,
+            spare_lock: Mutex::new(None),
             mapping,
         })
     }
@@ -183,6 +204,7 @@ impl TableFile {
             path: path.into(),
             header,
             access,
+            spare_lock: Mutex::new(None),
             mapping,
         })
     }
@@ -196,7 +218,14 @@ impl AsFd for TableFile {
 
 /// Makes the file `size` bytes long, all of them there, so that no later access finds none left.
 fn reserve(file: &File, path: &Path, size: usize) -> Result<()> {
-    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size as u64) {
+    // In pieces, and again when a signal comes in between: some kernels give up on a piece then.
+    const PIECE: usize = 1 << 20;
+    let reserve_piece = |start: usize| {
+        let length = PIECE.min(size - start) as u64;
+        let none = FallocateFlags::empty();
+        rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, none, start as u64, length))
+    };
+    match (0..size).step_by(PIECE).try_for_each(reserve_piece) {
         Ok(()) => Ok(()),
         Err(Errno::NOSPC | Errno::DQUOT | Errno::NOMEM | Errno::FBIG) => Err(Error::NoSpace {
             path: path.into(),

@@ -31,12 +31,13 @@ pub(crate) fn live() -> io::Result<i32> {
 pub(crate) fn while_joining(table: &Table, count: usize) -> io::Result<Vec<i32>> {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let join_and_leave = || {
             while !stop.load(Ordering::Relaxed) {
                 drop(table.join());
                 drop(table.publisher());
             }
-        });
+        };
+        (0..4).for_each(|_| drop(scope.spawn(join_and_leave)));
         let children = (0..count)
             .map(|_| {
                 std::thread::sleep(std::time::Duration::from_micros(200));
@@ -45,6 +46,32 @@ pub(crate) fn while_joining(table: &Table, count: usize) -> io::Result<Vec<i32>>
             .collect();
         stop.store(true, Ordering::Relaxed);
         children
+    })
+}
+
+/// Forks a child while another thread opens this process's first table; the child opens it, too.
+pub(crate) fn while_opening(path: &str) -> io::Result<()> {
+    std::thread::scope(|scope| {
+        let opening = scope.spawn(|| Table::open(path).is_ok());
+        // SAFETY: the child ends by `_exit` or by its alarm. It allocates, which the C library allows
+        // in a forked child.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // SAFETY: ends this child should it hang.
+            unsafe { libc::alarm(10) };
+            let joins = Table::open(path).and_then(|table| table.join()).is_ok();
+            // SAFETY: ends this child.
+            unsafe { libc::_exit(i32::from(!joins)) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child of ours; writes to the integer only.
+        unsafe { libc::waitpid(child, &raw mut status, 0) };
+        match opening.join().unwrap_or(false) && status == 0 {
+            true => Ok(()),
+            false => Err(io::Error::other(format!(
+                "the child ended with {status:#x}"
+            ))),
+        }
     })
 }
 

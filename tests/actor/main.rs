@@ -22,6 +22,9 @@
 //! | `fork-and-live` | the child's pid; the child keeps its copies and does nothing |
 //! | `fork-and-use` | what the child was told when it used its copies |
 //! | `fork-while-joining N` | the pids of N children that live on, forked while a thread joins and leaves |
+//! | `fork-while-opening PATH` | `ok`, if a child that was forked while a thread opened PATH can open it |
+//! | `use-up-descriptors` | `ok`; no more can be opened |
+//! | `reap` | `F frontends R requests` |
 //! | `exec-sleep` | nothing: the process goes on as another program |
 //! | `no-system-calls N` | `ok`, after N times route and finish with all system calls forbidden |
 //!
@@ -195,6 +198,23 @@ impl Actor {
                 let children = forked::while_joining(self.table()?, count.parse()?)?;
                 let children: Vec<_> = children.iter().map(i32::to_string).collect();
                 Ok(children.join(" "))
+            }
+            ["fork-while-opening", path] => {
+                forked::while_opening(path)?;
+                ok()
+            }
+            ["use-up-descriptors"] => {
+                while let Ok(file) = std::fs::File::open("/dev/null") {
+                    std::mem::forget(file);
+                }
+                ok()
+            }
+            ["reap"] => {
+                let reaped = self.table()?.reap()?;
+                Ok(format!(
+                    "{} frontends {} requests",
+                    reaped.frontends, reaped.requests
+                ))
             }
             ["exec-sleep"] => Err(Command::new("sleep")
                 .arg("1000")

@@ -158,7 +158,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "lane.operation.load(Ordering::Relaxed).wrapping_add(1);",
             "lane.operation.load(Ordering::Relaxed);",
         )],
-        Catcher::Model("k1_death"),
+        Catcher::Model("k1_death_in_route_with_tokens"),
     ),
     fault(
         "the count is taken from a newer word than the choice",
@@ -201,7 +201,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "self.words[row].load(Ordering::Acquire)",
             "self.words[row].load(Ordering::Relaxed)",
         )],
-        Catcher::Model("k1_death"),
+        Catcher::Model("k1_death_in_route_with_tokens"),
     ),
     fault(
         "a word is written without Release",
@@ -212,7 +212,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "                seen.changed(change, me, tag),
                 Ordering::Relaxed,",
         )],
-        Catcher::Model("k1_death"),
+        Catcher::Model("k1_death_in_route_with_tokens"),
     ),
     fault(
         "the end of an operation is written without Release",
