@@ -1,6 +1,7 @@
 //! How load is computed from what is in flight and the snapshot.
 
 use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,6 +140,10 @@ pub struct EngineLoad {
 /// The function of a [`Policy::Custom`].
 #[derive(Clone)]
 pub struct Load(pub(crate) Arc<dyn Fn(&EngineLoad) -> f64 + Send + Sync>);
+
+// What a panic in it leaves behind in it is for its author to know; nothing of ours is touched.
+impl UnwindSafe for Load {}
+impl RefUnwindSafe for Load {}
 
 impl fmt::Debug for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 
 use headcount::{Engine, EngineStats, Frontend, Permit, Policy, Request, Table};
 use headcount_tests::{TestTable, spread};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 
 /// A table of three engines with 6, 2 and 4 in flight.
 fn uneven() -> (TestTable, Frontend, Vec<Permit>) {
@@ -35,6 +35,10 @@ fn handles_may_go_where_users_need_them() {
     is_shared::<Frontend>();
     is_shared::<Table>();
     is_shared::<Policy>();
+    fn is_unwind_safe<T: UnwindSafe + RefUnwindSafe>() {}
+    is_unwind_safe::<Permit>();
+    is_unwind_safe::<Frontend>();
+    is_unwind_safe::<Table>();
 }
 
 #[test]
@@ -131,7 +135,7 @@ fn a_custom_policy_sees_what_there_is_to_see() {
     );
     let panics = frontend.with_policy(Policy::custom(|_| panic!("this is meant to fail")));
     let before = table.in_flight();
-    let panicked = catch_unwind(AssertUnwindSafe(|| panics.route()));
+    let panicked = catch_unwind(|| panics.route());
     assert!(panicked.is_err());
     assert_eq!(table.in_flight(), before, "and a panic counts nothing");
     assert!(table.join().unwrap().route().is_ok());

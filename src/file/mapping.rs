@@ -11,6 +11,7 @@ use crate::primitive::{Atomic, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::File;
 use std::io;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 
 /// The words that belong to no row and no lane, each line with its own writers.
 #[derive(Debug)]
@@ -173,6 +174,10 @@ impl Mapping {
         self.parts.engines
     }
 }
+
+// A panic leaves the table as a death at that place would, and better: what it was holding is dropped.
+impl UnwindSafe for Mapping {}
+impl RefUnwindSafe for Mapping {}
 
 /// A mapping, before anything in it has a type.
 struct Bytes<'a>(&'a MmapRaw);

@@ -2,7 +2,7 @@
 //!
 //! | command | answer |
 //! |---|---|
-//! | `open PATH`, `create PATH ENGINES`, `inherit` | `ok` |
+//! | `open PATH`, `open-any-owner PATH`, `create PATH ENGINES`, `inherit` | `ok` |
 //! | `join` | `slot S` |
 //! | `leave` | `ok` |
 //! | `route [tokens N] [pin E]` | `engine E`; the permit is kept |
@@ -28,9 +28,12 @@
 //! | `exec-sleep` | nothing: the process goes on as another program |
 //! | `no-system-calls N` | `ok`, after N times route and finish with all system calls forbidden |
 //!
+//! Called as `actor use-everything PATH`, it opens that table, uses it in every way, and ends.
+//!
 //! A call that fails is answered with `error` and the error's debug form.
 
 mod churn;
+mod everything;
 mod forked;
 
 use churn::{Churn, WorkDone};
@@ -53,6 +56,12 @@ struct Actor {
 }
 
 fn main() {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    if let [command, path] = arguments.as_slice()
+        && command == "use-everything"
+    {
+        return everything::use_everything(path.as_ref());
+    }
     let mut actor = Actor::default();
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { return };
@@ -76,6 +85,10 @@ impl Actor {
         match *words {
             ["open", path] => {
                 self.table = Some(Table::open(path)?);
+                ok()
+            }
+            ["open-any-owner", path] => {
+                self.table = Some(Options::default().any_owner(true).open(path)?);
                 ok()
             }
             ["create", path, engines] => {
