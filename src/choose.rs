@@ -150,7 +150,11 @@ impl<'a> Chooser<'a> {
             NoChoice::AllClosed => {}
         }
         let (mut engines, mut down, mut draining, mut excluded) = (0, 0, 0, 0);
-        for engine in 0..self.engines.in_use() {
+        let looked_at = match self.request.pin {
+            Some(engine) => engine..engine + 1,
+            None => 0..self.engines.in_use(),
+        };
+        for engine in looked_at {
             match self.engines.word(engine).state() {
                 RowState::Removed => continue,
                 RowState::Active if self.request.excluded.contains(&engine) => excluded += 1,

@@ -3,7 +3,7 @@
 use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
 use crate::error::{Error, Result};
 use crate::file::{Access, EngineRecord, LockFile, Mapping};
-use crate::layout::{ENGINES_LOCK, MAX_NAME};
+use crate::layout::{ENGINES_LOCK, MAX_NAME, checksum};
 use crate::primitive::{Atomic, Ordering, fence};
 use crate::table::Table;
 use bytemuck::{Pod, Zeroable};
@@ -75,6 +75,18 @@ impl Engine {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// A number that differs for lists of engines that differ.
+pub(crate) fn fingerprint(engines: &[Engine]) -> u64 {
+    let mut words = Vec::new();
+    for engine in engines {
+        words.push(engine.name.len() as u64);
+        words.extend(engine.name.bytes().map(u64::from));
+        words.push(engine.weight.to_bits().into());
+        words.push((u64::from(engine.max_in_flight) << 32) | u64::from(engine.max_tokens));
+    }
+    checksum(&words)
 }
 
 fn check_weight(weight: f32) -> Result<()> {

@@ -16,17 +16,20 @@ pub enum Error {
     // -- Routing ---------------------------------------------------------------------------------
     /// Every engine that could take the request is at its cap, or the table is at its own.
     /// Nothing was counted. Answer 503 with a `Retry-After`, or queue the request.
+    ///
+    /// A request that is larger than a cap as a whole, in tokens or in the number of requests placed
+    /// together, is told so as well, and always will be.
     #[error(
-        "all engines that could take this request are at their caps; retry when one finishes, or raise the caps"
+        "all engines that could take this request are at their caps; retry when one finishes, or raise the caps if it is larger than they are"
     )]
     Saturated,
 
     /// No engine can take the request: each is down, draining, removed, or excluded by the request.
     #[error(
-        "none of the table's {engines} engines takes requests: {down} down, {draining} draining, {excluded} excluded by the request; bring one up, or exclude fewer"
+        "no engine that this request may go to takes any: of {engines}, {down} are down, {draining} are draining and {excluded} were excluded; bring one up, add one, or exclude fewer"
     )]
     Unavailable {
-        /// Engines that the table has.
+        /// Engines that were looked at: all of the table's, or the one that was pinned.
         engines: usize,
         /// Of these, how many are down.
         down: usize,
@@ -149,7 +152,7 @@ pub enum Error {
     },
 
     /// Nothing is there.
-    #[error("{path} does not exist; create the table first, or check the path and its directory", path = .path.display())]
+    #[error("{path} does not exist; create the table or its directory first, or check the path", path = .path.display())]
     NotFound {
         /// The path that was given.
         path: PathBuf,
@@ -173,10 +176,10 @@ pub enum Error {
         path: PathBuf,
         /// The option that differs.
         option: &'static str,
-        /// The value that the table has.
-        found: u64,
-        /// The value that was asked for.
-        asked: u64,
+        /// What the table was created with.
+        found: String,
+        /// What was asked for.
+        asked: String,
     },
 
     /// The file system has no room for the table. Nothing was created.

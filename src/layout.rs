@@ -159,6 +159,8 @@ pub(crate) struct Header {
     pub(crate) geometry: Geometry,
     /// How many engines it was created with.
     pub(crate) engines: usize,
+    /// A number that stands for their names, weights and caps.
+    pub(crate) engines_fingerprint: u64,
     /// The cap of the whole table in requests.
     pub(crate) max_in_flight: Option<u32>,
     /// The cap of the whole table in tokens.
@@ -181,11 +183,11 @@ const CHECKSUM_AT: usize = HEADER_WORDS - 1;
 const NO_CAP: u64 = u64::MAX;
 
 impl Header {
-    /// The bytes of this header: eleven words that say something, zeros, and the checksum.
+    /// The bytes of this header: twelve words that say something, zeros, and the checksum.
     pub(crate) fn to_bytes(self) -> [u8; HEADER_BYTES] {
         let cap = |cap: Option<u32>| cap.map_or(NO_CAP, u64::from);
         let mut words = [0; HEADER_WORDS];
-        words[..11].copy_from_slice(&[
+        words[..12].copy_from_slice(&[
             MAGIC,
             VERSION.into(),
             HEADER_BYTES as u64,
@@ -197,6 +199,7 @@ impl Header {
             cap(self.max_in_flight),
             cap(self.max_tokens),
             self.mode.into(),
+            self.engines_fingerprint,
         ]);
         words[CHECKSUM_AT] = checksum(&words[..CHECKSUM_AT]);
         let mut bytes = [0; HEADER_BYTES];
@@ -261,6 +264,7 @@ impl Header {
         Ok(Self {
             geometry,
             engines: size(7),
+            engines_fingerprint: words[11],
             max_in_flight: cap("max_in_flight", 8)?,
             max_tokens: cap("max_tokens", 9)?,
             mode: u32::try_from(words[10])
@@ -273,7 +277,7 @@ impl Header {
 
 /// FNV-1a over 64-bit words: each step is a bijection of the state, so no single changed word goes
 /// unnoticed. It guards against accidents, not against people.
-fn checksum(words: &[u64]) -> u64 {
+pub(crate) fn checksum(words: &[u64]) -> u64 {
     words.iter().fold(0xcbf2_9ce4_8422_2325, |state, word| {
         (state ^ word).wrapping_mul(0x0000_0100_0000_01b3)
     })
@@ -292,6 +296,7 @@ mod tests {
                 lanes,
             },
             engines: engines.min(4),
+            engines_fingerprint: 7,
             max_in_flight: Some(100),
             max_tokens: None,
             mode: 0o600,

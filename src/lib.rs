@@ -23,7 +23,8 @@
 //! let stats = EngineStats { waiting: 3, running: 20, kv_usage: 0.41, ..Default::default() };
 //! publisher.publish(&[stats; 4])?;
 //!
-//! assert_eq!(table.snapshot().engines[permit.engine()].in_flight, 1);
+//! let view = table.snapshot(); // all of it, for people and metrics
+//! assert_eq!(view.engine(permit.engine()).map(|engine| engine.in_flight), Some(1));
 //! # std::fs::remove_file(&path).unwrap();
 //! # Ok(()) }
 //! ```

@@ -1,7 +1,7 @@
 //! How a table is to be created or opened.
 
 use crate::algorithm::word::{MAX_LANES, RowState};
-use crate::engine::{Engine, Engines};
+use crate::engine::{self, Engine, Engines};
 use crate::error::{Error, Result};
 use crate::file::{Access, Mapping, TableFile};
 use crate::layout::{Geometry, Header, MAX_ENGINES};
@@ -147,8 +147,10 @@ impl Options {
     /// Opens the table at `path`, or creates it if there is none. Any number of processes may do so
     /// at once: they end in one table.
     ///
-    /// Options that were set here must be those that an existing table was created with. Engines
-    /// that were added or removed since do not count.
+    /// Options that were set here must be those that an existing table was created with, engines by
+    /// name, weight and caps included; what was changed since then does not count. So a deployment
+    /// that comes back with another list of engines is told so ([`Error::Differs`]): remove the file
+    /// when nobody uses it any more, or change the engines of the table that is there.
     ///
     /// # Errors
     /// As [`open`](Self::open) and [`create`](Self::create).
@@ -209,41 +211,56 @@ impl Options {
     /// Fails if an option that was set is not what the table was created with.
     fn compare(&self, file: &TableFile) -> Result<()> {
         let header = &file.header;
-        let cap = |cap: Option<u32>| cap.map(u64::from);
-        let size = |size: Option<usize>| size.map(|size| size as u64);
+        let number = |size: usize| size.to_string();
+        let cap = |cap: Option<u32>| cap.map_or("none".to_owned(), |cap| cap.to_string());
+        let octal = |mode: u32| format!("{mode:04o}");
         let engines = (!self.engines.is_empty()).then_some(self.engines.len());
         let geometry = &header.geometry;
+        let differs = |option, found: String, asked: String| Error::Differs {
+            path: file.path.clone(),
+            option,
+            found,
+            asked,
+        };
         for (option, asked, found) in [
-            ("engines", size(engines), size(Some(header.engines))),
+            ("engines", engines.map(number), number(header.engines)),
             (
                 "max_engines",
-                size(self.max_engines),
-                size(Some(geometry.max_engines)),
+                self.max_engines.map(number),
+                number(geometry.max_engines),
             ),
             (
                 "max_frontends",
-                size(self.max_frontends),
-                size(Some(geometry.max_frontends)),
+                self.max_frontends.map(number),
+                number(geometry.max_frontends),
             ),
-            ("lanes", size(self.lanes), size(Some(geometry.lanes))),
+            ("lanes", self.lanes.map(number), number(geometry.lanes)),
             (
                 "max_in_flight",
-                cap(self.max_in_flight),
+                self.max_in_flight.map(|c| cap(Some(c))),
                 cap(header.max_in_flight),
             ),
-            ("max_tokens", cap(self.max_tokens), cap(header.max_tokens)),
-            ("mode", cap(self.mode), cap(Some(header.mode))),
+            (
+                "max_tokens",
+                self.max_tokens.map(|c| cap(Some(c))),
+                cap(header.max_tokens),
+            ),
+            ("mode", self.mode.map(octal), octal(header.mode)),
         ] {
             if let Some(asked) = asked
-                && found != Some(asked)
+                && found != asked
             {
-                return Err(Error::Differs {
-                    path: file.path.clone(),
-                    option,
-                    found: found.unwrap_or(u64::MAX),
-                    asked,
-                });
+                return Err(differs(option, found, asked));
             }
+        }
+        if engines.is_some() && engine::fingerprint(&self.engines) != header.engines_fingerprint {
+            let names: Vec<_> = self.engines.iter().map(Engine::name).collect();
+            let asked = names.join(", ");
+            return Err(differs(
+                "engines",
+                "others by name, weight or cap".into(),
+                asked,
+            ));
         }
         Ok(())
     }
@@ -289,6 +306,7 @@ impl Options {
         Ok(Header {
             geometry,
             engines,
+            engines_fingerprint: engine::fingerprint(&self.engines),
             max_in_flight: self.max_in_flight,
             max_tokens: self.max_tokens,
             mode,

@@ -91,8 +91,8 @@ impl Policy {
     }
 
     /// A load of one's own. It is called for each engine that may be chosen, at least once for each
-    /// request and again when another process was faster, so it should be cheap. It must not use
-    /// the frontend that it is called from. An engine whose load is not a number comes last.
+    /// request and again when another process was faster, so it should be cheap. It must not
+    /// route: that would call it again, and again. An engine whose load is not a number comes last.
     ///
     /// ```
     /// use headcount::Policy;
@@ -131,7 +131,7 @@ pub struct EngineLoad {
     pub in_flight: u32,
     /// Their tokens.
     pub tokens: u32,
-    /// What was published of it last, if anything was, and how old that is.
+    /// What was published of it last, if anything was.
     pub stats: Option<crate::EngineStats>,
     /// The age of `stats`; zero without.
     pub age: Duration,

@@ -1,5 +1,6 @@
 //! A look at the whole table, for people and metrics.
 
+use crate::algorithm::word::{MAX_REQUESTS, MAX_TOKENS};
 use crate::choose::age_of;
 use crate::clock;
 use crate::engine::EngineState;
@@ -32,6 +33,13 @@ pub struct View {
     pub max_tokens: Option<u32>,
 }
 
+impl View {
+    /// The engine of a number, if there is one. Numbers may have gaps where engines were removed.
+    pub fn engine(&self, number: usize) -> Option<&EngineView> {
+        self.engines.iter().find(|engine| engine.index == number)
+    }
+}
+
 /// An engine in a [`View`].
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
@@ -48,10 +56,10 @@ pub struct EngineView {
     pub in_flight: u32,
     /// Their tokens.
     pub tokens: u32,
-    /// The most requests that it takes.
-    pub max_in_flight: u32,
-    /// The most tokens that it takes; `u32::MAX` is no cap.
-    pub max_tokens: u32,
+    /// The most requests that it takes. `None`: no cap.
+    pub max_in_flight: Option<u32>,
+    /// The most tokens that it takes. `None`: no cap.
+    pub max_tokens: Option<u32>,
     /// What was published of it last, however long ago.
     pub stats: Option<EngineStats>,
 }
@@ -132,8 +140,8 @@ impl Table {
             weight: limits.weight() as f32,
             in_flight: word.value(),
             tokens,
-            max_in_flight: limits.max_in_flight(),
-            max_tokens: engines.max_tokens(index),
+            max_in_flight: Some(limits.max_in_flight()).filter(|cap| *cap < MAX_REQUESTS),
+            max_tokens: Some(engines.max_tokens(index)).filter(|cap| *cap < MAX_TOKENS),
             stats,
         })
     }

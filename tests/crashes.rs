@@ -1,7 +1,7 @@
 //! K1 to K4: processes are killed, stopped and forked at any moment, and the counts stay exact.
 
 use headcount::{Error, Request, Table};
-use headcount_tests::{Actor, Random, TestTable, eventually, is_root, spawn_all, spread};
+use headcount_tests::{Actor, Random, TestTable, eventually, is_root, skipped, spawn_all, spread};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -200,7 +200,10 @@ fn k2_liveness_is_seen_across_pid_namespaces() {
         .arg("true")
         .status();
     if !probe.is_ok_and(|status| status.success()) {
-        println!("skipped: this machine lets nobody make a pid namespace");
+        skipped(
+            "k2_liveness_is_seen_across_pid_namespaces",
+            "no pid namespace can be made here",
+        );
         return;
     }
     let mut inside = Actor::start(&mut command);

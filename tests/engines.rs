@@ -19,7 +19,7 @@ fn states_say_who_takes_requests() {
     assert!(matches!(
         frontend.route_with(&pinned),
         Err(Error::Unavailable {
-            engines: 2,
+            engines: 1,
             down: 0,
             draining: 1,
             excluded: 0

@@ -1,7 +1,7 @@
 //! F1 to F4: what is created, what is opened, and what is refused.
 
 use headcount::{Engine, Error, Options, Table};
-use headcount_tests::{Actor, Random, TestTable, directory, eventually, is_root};
+use headcount_tests::{Actor, Random, TestTable, directory, eventually, is_root, skipped};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -117,25 +117,31 @@ fn f1_opening_races_safely_with_reaping() {
 fn f1_open_or_create_gives_what_was_asked_for() {
     let (_directory, path) = left_behind();
     assert!(options().open_or_create(&path).is_ok());
-    let other = refused(Table::options().engines(5).open_or_create(&path));
-    assert!(matches!(
-        other,
+    let differs = |options: Options, expected: [&str; 3]| match refused(options.open(&path)) {
         Error::Differs {
-            option: "engines",
-            found: 4,
-            asked: 5,
+            option,
+            found,
+            asked,
             ..
-        }
-    ));
-    let other = refused(options().max_in_flight(7).open(&path));
-    assert!(matches!(
-        other,
-        Error::Differs {
-            option: "max_in_flight",
-            asked: 7,
-            ..
-        }
-    ));
+        } => assert_eq!([option, found.as_str(), asked.as_str()], expected),
+        other => panic!("{other}"),
+    };
+    differs(Table::options().engines(5), ["engines", "4", "5"]);
+    differs(options().max_in_flight(7), ["max_in_flight", "none", "7"]);
+    differs(options().mode(0o666), ["mode", "0600", "0666"]);
+    let others = "others by name, weight or cap";
+    let three = || Table::options().engines(3);
+    differs(
+        three().engine(Engine::named("x")),
+        ["engines", others, "0, 1, 2, x"],
+    );
+    let same_names = [
+        Engine::named("3").weight(2.0),
+        Engine::named("3").max_tokens(9),
+    ];
+    for engine in same_names {
+        differs(three().engine(engine), ["engines", others, "0, 1, 2, 3"]);
+    }
     let table = Table::open(&path).unwrap();
     table.add(&Engine::named("fifth")).unwrap();
     assert!(
@@ -303,7 +309,10 @@ fn f3_a_full_file_system_is_an_error_on_create() {
     let mut probe = Command::new("unshare");
     let probe = probe.args(command.get_args()).arg("true").status();
     if !probe.is_ok_and(|status| status.success()) {
-        println!("skipped: this machine lets nobody mount a tmpfs");
+        skipped(
+            "f3_a_full_file_system_is_an_error_on_create",
+            "no tmpfs can be mounted here",
+        );
         return;
     }
     let mut actor = Actor::start(command.arg(ACTOR));
@@ -403,6 +412,10 @@ fn f4_symlinks_are_not_followed() {
 #[test]
 fn f4_a_table_of_another_user_is_refused_unless_asked_for() {
     if !is_root() {
+        skipped(
+            "f4_a_table_of_another_user (the half with a chown)",
+            "only root can chown",
+        );
         // Somebody else's file that is there on every machine.
         let other = refused(Table::open_read_only("/etc/passwd"));
         assert!(matches!(other, Error::Owner { found: 0, .. }), "{other:?}");
@@ -451,6 +464,20 @@ fn reading_only_changes_nothing_and_disturbs_nobody() {
         assert!(matches!(refused(result), Error::ReadOnly));
     }
     assert!(fs::read(table.path()).unwrap() == before);
+}
+
+#[test]
+fn handles_print_as_what_they_are_and_not_as_all_they_hold() {
+    let table = TestTable::with_engines(4);
+    let frontend = table.join().unwrap();
+    let permit = frontend.route().unwrap();
+    for printed in [
+        format!("{:?}", &*table),
+        format!("{frontend:?}"),
+        format!("{permit:?}"),
+    ] {
+        assert!(printed.len() < 4000, "{} bytes", printed.len());
+    }
 }
 
 #[test]

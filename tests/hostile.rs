@@ -111,7 +111,7 @@ proptest! {
 #[test]
 fn f4_two_users_share_a_table_if_both_want_to() {
     if !headcount_tests::is_root() {
-        println!("skipped: only root can be somebody else");
+        headcount_tests::skipped("f4_two_users", "only root can be somebody else");
         return;
     }
     let directory = directory();

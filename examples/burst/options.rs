@@ -53,7 +53,7 @@ pub(crate) struct Options {
     strategies: Vec<Strategy>,
 
     /// Replay arrivals from a CSV file with the columns TIMESTAMP,ContextTokens,GeneratedTokens
-    /// instead of sending bursts
+    /// instead of sending bursts; not together with --kill
     #[arg(long, value_name = "FILE", conflicts_with = "kill")]
     pub(crate) trace: Option<PathBuf>,
 
@@ -62,7 +62,7 @@ pub(crate) struct Options {
     pub(crate) speedup: f64,
 
     /// Kill a frontend with SIGKILL in the middle of the second burst (of the first, if it is the
-    /// only one)
+    /// only one); not together with --trace
     #[arg(long)]
     pub(crate) kill: bool,
 

@@ -67,7 +67,11 @@ impl TableFile {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file: File = match rustix::fs::open(directory, flags, mode) {
             Ok(fd) => fd.into(),
-            Err(Errno::NOENT) => return Err(Error::NotFound { path: path.into() }),
+            Err(Errno::NOENT) => {
+                return Err(Error::NotFound {
+                    path: directory.into(),
+                });
+            }
             Err(error) => return Err(at.failed("creating an unnamed file beside", error)),
         };
         // The umask has no say in what was asked for.

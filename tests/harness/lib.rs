@@ -90,6 +90,12 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// Says that a test was skipped, and why, also when the output of tests that pass is not shown.
+pub fn skipped(test: &str, why: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
+}
+
 /// Waits for something that is to happen soon, and panics if it does not.
 pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
     let start = Instant::now();

@@ -94,7 +94,9 @@ fn test() -> Result<(), Failed> {
     loom(None)?;
     crash(101)?;
     soak(60)?;
-    burst::check()
+    burst::check()?;
+    println!("-- all passed");
+    Ok(())
 }
 
 fn crash(every: usize) -> Result<(), Failed> {

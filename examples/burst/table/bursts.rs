@@ -18,13 +18,13 @@ impl Display for Bursts<'_> {
         let (share, batch) = (config.even_share(), config.even_batch());
         writeln!(
             f,
-            "Each burst: {} requests {}. Split evenly, the largest",
+            "Each burst: {} requests {}.\nSplit evenly, the largest batch is {share}, padded to {batch}.",
             config.requests,
             config.way()
         )?;
         writeln!(
             f,
-            "batch is {share}, padded to {batch}. Every engine waits for the largest batch, whatever its own:\n"
+            "The engines step together, so each waits for the largest batch:\n"
         )?;
         writeln!(f, "{}", grid(results))?;
 
@@ -57,11 +57,8 @@ impl Display for Bursts<'_> {
             let name = result.strategy;
             writeln!(
                 f,
-                "Note: under {name}, requests were finished before the last of their burst came (is the"
-            )?;
-            writeln!(
-                f,
-                "machine busy?). The figures say what was sent, not what ran together."
+                "Note: under {name}, requests were finished before the last of their burst came\n\
+                 (is the machine busy?). The figures say what was sent, not what ran together."
             )?;
         }
         Ok(())

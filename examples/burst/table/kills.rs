@@ -39,11 +39,9 @@ impl Display for Kills<'_> {
         };
         writeln!(
             f,
-            "\nFrontend {frontend} got SIGKILL in the middle of burst {round}. The engines aborted what it had sent, and"
-        )?;
-        writeln!(
-            f,
-            "its clients sent that again. A private count dies with its process, a shared one is reaped:\n"
+            "\nFrontend {frontend} got SIGKILL in the middle of burst {round}. The engines aborted what it\n\
+             had sent, and its clients sent again what was not answered. A private count\n\
+             dies with its process, a shared one is reaped:\n"
         )?;
         writeln!(f, "{grid}")
     }

@@ -16,11 +16,11 @@ impl Display for Trace<'_> {
         let speedup = config.speedup.unwrap_or(1.0);
         writeln!(
             f,
-            "{requests} recorded requests, {speedup} times as fast, {way}. While"
+            "{requests} recorded requests, {speedup} times as fast, {way}."
         )?;
         writeln!(
             f,
-            "they arrived, the engine with the most in flight had so many more than that with the least:\n"
+            "While they arrived, the engine with the most in flight had so many more than\nthat with the least:\n"
         )?;
         writeln!(f, "{}", grid(results))?;
         writeln!(
