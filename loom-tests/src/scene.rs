@@ -146,6 +146,18 @@ impl Scene {
         placed.ok()
     }
 
+    /// Routes to this engine, as the first lane of `slot`. `false`: the table is at its cap.
+    pub(crate) fn route_to(&self, engine: usize, slot: usize, tokens: u32) -> bool {
+        let counter = self.counter();
+        let this = || {
+            let seen = counter.load(engine);
+            Ok::<_, ()>(Choice { engine, seen })
+        };
+        let lane = self.registry().lane(slot, 0);
+        let placed = counter.place(lane, Amount::request(tokens), self.total.as_ref(), this);
+        placed.is_ok()
+    }
+
     /// Finishes a request, as the first lane of `slot`.
     pub(crate) fn finish(&self, slot: usize, engine: usize, tokens: u32) {
         self.finish_as(self.registry().lane(slot, 0), engine, tokens);

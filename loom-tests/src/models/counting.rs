@@ -123,18 +123,33 @@ fn c4_the_last_free_place_and_two_takers() {
 
 #[test]
 fn c4_the_last_free_place_of_the_table_and_two_takers() {
-    explore("the last place of the table", 2, || {
+    // On different engines, so that it is the table's own row alone that stands between them.
+    explore("the last place of the table", 3, || {
         let scene = Arc::new(Scene::new(2, 2).with_total(1));
         let (a, b) = (scene.join(), scene.join());
         let other = {
             let scene = Arc::clone(&scene);
-            thread::spawn(move || scene.route(a, 3))
+            thread::spawn(move || scene.route_to(0, a, 0))
         };
-        let mine = scene.route(b, 3);
+        let mine = scene.route_to(1, b, 0);
         let theirs = other.join().unwrap();
-        assert!(mine.is_some() != theirs.is_some(), "one of the two");
-        let engine = mine.or(theirs).unwrap();
-        scene.assert_counts(&[(engine, 3)]);
+        assert!(mine != theirs, "one of the two");
+        scene.assert_counts(&[(usize::from(mine), 0)]);
+    });
+}
+
+#[test]
+fn c4_a_place_under_the_tables_cap_is_given_back_when_the_engine_has_changed() {
+    explore("a place that is given back", 2, || {
+        let scene = Arc::new(Scene::new(1, 2).with_total(9));
+        let (a, b) = (scene.join(), scene.join());
+        let other = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.route(a, 0))
+        };
+        scene.route(b, 0);
+        other.join().unwrap();
+        scene.assert_counts(&[(0, 0), (0, 0)]);
     });
 }
 

@@ -265,14 +265,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "a place under the table's cap is not given back",
         PLACE,
         &[(
-            "                self.add(me, total.row, change.negated());
+            "self.add(me, total.row, total.share(change).negated());
             }
-            backoff.spin();",
-            "                let _ = total;
+            backoff",
+            "let _ = total;
             }
-            backoff.spin();",
+            backoff",
         )],
-        Catcher::Model("c4_the_last_free_place_of"),
+        Catcher::Model("c4_a_place_under"),
     ),
     // -- Publications ----------------------------------------------------------------------------
     fault(
