@@ -113,6 +113,17 @@ mod tests {
     }
 
     #[test]
+    fn c7_ties_among_sets_that_take_turns_favour_none() {
+        let turns = Turns::new(8, 8, 0);
+        let mut wins = [0; 8];
+        for _ in 0..300 {
+            wins[pick(&turns, &[0, 1, 2])] += 1;
+            wins[pick(&turns, &[4, 5])] += 1;
+        }
+        assert_eq!(wins, [100, 100, 100, 0, 150, 150, 0, 0]);
+    }
+
+    #[test]
     fn c7_the_first_choice_is_another_for_each_of_as_many_frontends_as_engines() {
         for first in [0, 4, 400] {
             let mut wins = [0; 4];

@@ -185,9 +185,10 @@ impl Scene {
         }
     }
 
-    /// Returns what the dead held.
-    pub(crate) fn reap(&self) {
-        let Ok(_) = self.registry().reap(self);
+    /// Returns what the dead held. Says how many they were.
+    pub(crate) fn reap(&self) -> usize {
+        let Ok(returned) = self.registry().reap(self);
+        returned.frontends
     }
 
     /// Requests and tokens of an engine.

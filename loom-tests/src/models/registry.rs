@@ -47,9 +47,33 @@ fn k1_two_reapers_return_once_what_one_frontend_held() {
             let scene = Arc::clone(&scene);
             thread::spawn(move || scene.reap())
         };
-        scene.reap();
-        other.join().unwrap();
+        let reaped = scene.reap() + other.join().unwrap();
+        assert_eq!(reaped, 1);
         scene.assert_counts(&[(0, 3)]);
+        assert!(
+            !scene.registry().is_being_reaped(),
+            "and nobody is left waiting for them"
+        );
+    });
+}
+
+#[test]
+fn k1_a_slot_whose_frontend_has_just_died_is_not_taken_over_with_what_it_held() {
+    explore("join against a short life", 3, || {
+        let scene = Arc::new(Scene::new(1, 1));
+        let short_life = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || {
+                if let Some(slot) = scene.try_join() {
+                    scene.route(slot, 2).unwrap();
+                    scene.dies(slot);
+                }
+            })
+        };
+        scene.try_join();
+        short_life.join().unwrap();
+        scene.reap();
+        scene.assert_counts(&[]);
     });
 }
 

@@ -345,16 +345,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "            {
                 slot.set(word.taken());",
         )],
-        Catcher::Model("k1_join_against"),
+        Catcher::Model("k1_a_slot_whose_frontend_has_just_died"),
     ),
     fault(
         "a reaper does not look again once it has the lock",
         REGISTRY,
         &[(
-            "            if slot.word().is_taken() {\n",
-            "            {\n",
+            "            if word.is_taken() {
+                slot.set(word.reaping());",
+            "            {
+                slot.set(word.reaping());",
         )],
-        Catcher::Model("k1_"),
+        Catcher::Model("k1_two_reapers"),
     ),
     fault(
         "a reaper does not recover the lanes",
@@ -378,23 +380,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         Catcher::Model("k1_death_of_the_reaper"),
     ),
-    fault(
-        "a slot is vacated without Release",
-        REGISTRY,
-        &[(
+    Mutant {
+        name: "a slot is vacated without Release",
+        file: REGISTRY,
+        edits: &[(
             "        self.word.store(word, Ordering::Release);",
             "        self.word.store(word, Ordering::Relaxed);",
         )],
-        Catcher::Model("k1_"),
-    ),
+        narrow_tags: false,
+        catcher: Catcher::Model("k1_join_against"),
+        harmless: Some(
+            "whoever acts on the word holds the slot's lock, and a lock orders what was done under it; \
+             the Release is there so that nothing rests on the kernel's lock being a barrier",
+        ),
+    },
     // -- The face --------------------------------------------------------------------------------
     fault(
         "ties go to the engine of the lowest number",
         "src/choose.rs",
-        &[(
-            "if load < self.load || last_chosen < self.last_chosen {",
-            "if load < self.load || self.choice.is_none() {",
-        )],
+        &[("if !tied || last_chosen < self.last_chosen {", "if !tied {")],
         Catcher::Test("counting", "c7_"),
     ),
     fault(
@@ -416,8 +420,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "old news counts",
         "src/choose.rs",
         &[(
-            "is_some_and(|age| age <= limit)",
-            "is_some_and(|age| age <= limit.max(u64::MAX))",
+            "is_some_and(|age| age < limit)",
+            "is_some_and(|age| age < limit.max(u64::MAX))",
         )],
         Catcher::Test("publishing", "s4_"),
     ),
@@ -431,11 +435,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         Catcher::Test("publishing", "statistics_of_an_engine"),
     ),
     fault(
-        "an engine that leaves is forgotten with its count",
-        "src/engine.rs",
+        "an engine's count is forgotten when its state changes",
+        "src/algorithm/word.rs",
         &[(
-            "                    vacant = Some((slot, word.value() == 0));",
-            "                    vacant = Some((slot, true));",
+            "Self::pack(self.value().into(), state, NOBODY, tag)",
+            "Self::pack(u64::from(self.value() / u32::MAX), state, NOBODY, tag)",
         )],
         Catcher::Test("counting", "c8_"),
     ),
@@ -467,27 +471,27 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         Catcher::Test("crashes", "k3_a_child_never"),
     ),
     fault(
-        "a table is created under its name",
+        "a table is named before it is finished",
         "src/file/open.rs",
-        &[(
-            "        let table = Self::finish(file, path, header, fill)?;
-        let unnamed = format!(\"/proc/self/fd/{}\", table.file.as_raw_fd());
-        let (from, to) = (rustix::fs::CWD, rustix::fs::CWD);
-        match rustix::fs::linkat(from, unnamed, to, path, AtFlags::SYMLINK_FOLLOW) {
-            Ok(()) => Ok(table),",
-            "        let unnamed = format!(\"/proc/self/fd/{}\", file.as_raw_fd());
-        let (from, to) = (rustix::fs::CWD, rustix::fs::CWD);
-        match rustix::fs::linkat(from, unnamed, to, path, AtFlags::SYMLINK_FOLLOW) {
-            Ok(()) => Self::finish(file, path, header, fill),",
-        )],
+        &[
+            (
+                "        let table = Self::finish(file, path, header, fill)?;
+        let unnamed = format!(\"/proc/thread-self/fd/{}\", table.file.as_raw_fd());",
+                "        let unnamed = format!(\"/proc/thread-self/fd/{}\", file.as_raw_fd());",
+            ),
+            (
+                "            Ok(()) => Ok(table),",
+                "            Ok(()) => Self::finish(file, path, header, fill),",
+            ),
+        ],
         Catcher::Test("file", "f1_"),
     ),
     fault(
         "memory is not reserved",
         "src/file/open.rs",
         &[(
-            "    match rustix::fs::fallocate(file, FallocateFlags::empty(), 0, size as u64) {",
-            "    let _ = FallocateFlags::empty();\n    match rustix::fs::ftruncate(file, size as u64) {",
+            "rustix::fs::fallocate(file, none, start as u64, length))",
+            "rustix::fs::ftruncate(file, start as u64 + length).map(|()| drop(none)))",
         )],
         Catcher::Test("file", "f3_"),
     ),
