@@ -9,8 +9,9 @@ use crate::algorithm::latch::Latch;
 use crate::algorithm::place::Choice;
 use crate::algorithm::word::{RowState, Word};
 use crate::clock;
-use crate::engine::Engines;
+use crate::engines::Engines;
 use crate::error::Error;
+use crate::load::{Candidate, drain_penalty, floor, own_load, traffic_past_us};
 use crate::policy::{EngineLoad, Load, Policy};
 use crate::primitive::Ordering;
 use crate::publication::{self, EngineStats, Reading};
@@ -29,16 +30,6 @@ pub(crate) enum NoChoice {
     AllClosed,
     /// The one that was asked for is not there.
     NotThere(usize),
-}
-
-/// An engine that takes requests, as it was looked at.
-#[derive(Clone, Copy)]
-struct Candidate {
-    engine: usize,
-    word: Word,
-    weight: f64,
-    /// Only read if the choice depends on it, 0 otherwise.
-    tokens: u32,
 }
 
 /// Whether an engine may be chosen.
@@ -327,7 +318,9 @@ impl<'a> Chooser<'a> {
     ) -> Option<Result<Choice, NoChoice>> {
         let limit = clock::in_nanoseconds(stale_after);
         let fresh = |reading: &Reading<'a>| {
-            age_of(reading, clock::now_coarse()).is_some_and(|age| age < limit)
+            reading
+                .age(clock::now_coarse())
+                .is_some_and(|age| age < limit)
         };
         let read = publication::read(&self.latch, |reading| {
             (matters(&reading) && fresh(&reading))
@@ -346,7 +339,7 @@ impl<'a> Chooser<'a> {
             age: Duration::from_nanos(if stats.is_some() { age } else { 0 }),
         };
         let by_snapshot = publication::read(&self.latch, |reading| {
-            let age = age_of(&reading, clock::now_coarse())?;
+            let age = reading.age(clock::now_coarse())?;
             Some(self.scan(|c| {
                 let stats = reading.stats(c.engine, &self.engines);
                 (load.0)(&engine_load(c, stats, age))
@@ -355,16 +348,6 @@ impl<'a> Chooser<'a> {
         match by_snapshot {
             Ok(Some(choice)) => choice,
             _ => self.scan(|c| (load.0)(&engine_load(c, None, 0))),
-        }
-    }
-}
-
-impl Candidate {
-    #[inline]
-    fn chosen(&self) -> Choice {
-        Choice {
-            engine: self.engine,
-            seen: self.word,
         }
     }
 }
@@ -410,38 +393,4 @@ impl Best {
         }
         self.tied = tied;
     }
-}
-
-#[inline]
-fn own_load(c: &Candidate) -> f64 {
-    f64::from(c.word.value()) / c.weight
-}
-
-/// What a queue costs on an engine with little cache left; never for more than is in flight.
-#[inline]
-fn drain_penalty(c: &Candidate, stats: &EngineStats) -> f64 {
-    f64::from(stats.waiting.min(c.word.value())) * stats.pressure()
-}
-
-/// Requests that the engine has and this table never saw.
-#[inline]
-fn traffic_past_us(stats: &EngineStats) -> f64 {
-    let known = u64::from(stats.in_flight.unwrap_or(0));
-    let has = u64::from(stats.running) + u64::from(stats.waiting);
-    has.saturating_sub(known) as f64
-}
-
-#[inline]
-fn floor(c: &Candidate, stats: &EngineStats) -> f64 {
-    let has = u64::from(stats.running) + u64::from(stats.waiting);
-    (u64::from(c.word.value()).max(has) + 3 * u64::from(stats.waiting)) as f64
-}
-
-/// How old a publication is in nanoseconds. `None` if it is of another life of the machine: made
-/// later than now, by more than the coarse clock may lag.
-#[inline]
-pub(crate) fn age_of(reading: &Reading<'_>, now: u64) -> Option<u64> {
-    const LAG: u64 = 1_000_000_000;
-    let published_at = reading.published_at();
-    (published_at <= now.saturating_add(LAG)).then(|| now.saturating_sub(published_at))
 }

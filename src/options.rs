@@ -1,7 +1,8 @@
 //! How a table is to be created or opened.
 
 use crate::algorithm::word::{MAX_LANES, RowState};
-use crate::engine::{self, Engine, Engines};
+use crate::engine::{self, Engine};
+use crate::engines::Engines;
 use crate::error::{Error, Result};
 use crate::file::{Access, Mapping, TableFile};
 use crate::layout::{Geometry, Header, MAX_ENGINES};

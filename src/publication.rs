@@ -6,7 +6,7 @@
 //! ```
 
 use crate::algorithm::latch::{Copy, Latch, Unread};
-use crate::engine::Engines;
+use crate::engines::Engines;
 use crate::layout::{PUBLICATION_HEAD, PUBLICATION_ROW};
 
 /// What an engine says of itself.
@@ -48,10 +48,14 @@ pub(crate) struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// When it was made, on the monotonic clock.
+    /// How old it is in nanoseconds. `None` if it is of another life of the machine: made later than
+    /// now, by more than the coarse clock may lag.
     #[inline]
-    pub(crate) fn published_at(&self) -> u64 {
-        self.copy.word(0)
+    pub(crate) fn age(&self, now: u64) -> Option<u64> {
+        const LAG: u64 = 1_000_000_000;
+        // When it was made, on the monotonic clock.
+        let published_at = self.copy.word(0);
+        (published_at <= now.saturating_add(LAG)).then(|| now.saturating_sub(published_at))
     }
 
     /// The publisher's own two words.

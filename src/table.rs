@@ -2,7 +2,7 @@
 
 use crate::algorithm::place::Total;
 use crate::algorithm::word::MAX_REQUESTS;
-use crate::engine::Engines;
+use crate::engines::Engines;
 use crate::error::{Error, Result};
 use crate::file::{Access, LockFile, Mapping, TableFile};
 use crate::layout::Header;

@@ -1,7 +1,6 @@
 //! A look at the whole table, for people and metrics.
 
 use crate::algorithm::word::{MAX_REQUESTS, MAX_TOKENS};
-use crate::choose::age_of;
 use crate::clock;
 use crate::engine::EngineState;
 use crate::file::is_locked;
@@ -102,7 +101,7 @@ impl Table {
             let stats: Vec<_> = (0..in_use)
                 .map(|engine| reading.stats(engine, &self.engines()))
                 .collect();
-            let snapshot = age_of(&reading, clock::now()).map(|age| SnapshotView {
+            let snapshot = reading.age(clock::now()).map(|age| SnapshotView {
                 age: Duration::from_nanos(age),
                 words: reading.words(),
             });

@@ -5,7 +5,7 @@ use crate::algorithm::counter::{Counter, Lane};
 use crate::algorithm::latch::Latch;
 use crate::algorithm::registry::{Registry, Slot};
 use crate::algorithm::word::{Amount, TokenWord, Word};
-use crate::engine::Limits;
+use crate::engines::Limits;
 use crate::layout::{Layout, NAME_WORDS, Section};
 use crate::primitive::{Atomic, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};

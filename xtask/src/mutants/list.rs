@@ -412,7 +412,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ),
     fault(
         "a floor that the snapshot can lower",
-        "src/choose.rs",
+        "src/load.rs",
         &[("(u64::from(c.word.value()).max(has) + 3", "(has + 3")],
         Catcher::Test("publishing", "s3_"),
     ),

@@ -1,0 +1,200 @@
+//! Engines that come and go while frontends run.
+
+use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
+use crate::engine::{Engine, check_weight};
+use crate::error::{Error, Result};
+use crate::file::{Access, LockFile};
+use crate::layout::ENGINES_LOCK;
+use crate::primitive::Ordering;
+use crate::table::Table;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Engines come and go while frontends run. None of these calls disturbs a request in flight, and
+/// when one returns, no frontend acts on the former state any more: a request that was about to be
+/// counted by it is placed anew.
+impl Table {
+    /// Adds an engine and returns its number.
+    ///
+    /// One that was removed under this name and still has requests in flight gets its slot and its
+    /// count back. Otherwise the engine gets the first slot on which nothing is counted, so no old
+    /// permit can ever touch it.
+    ///
+    /// Costs a few system calls and takes effect for all frontends at once. Changes of the engine
+    /// list wait for each other for up to five seconds.
+    ///
+    /// # Errors
+    /// [`Error::EngineName`], [`Error::Weight`], [`Error::NameTaken`], [`Error::EnginesFull`],
+    /// [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].
+    pub fn add(&self, engine: &Engine) -> Result<usize> {
+        engine.check()?;
+        let _changer = self.change_engines()?;
+        let engines = self.engines();
+        let max_engines = self.header().geometry.max_engines;
+        let mut vacant = None;
+        for slot in 0..max_engines {
+            let word = engines.word(slot);
+            let same_name = slot < engines.in_use() && engines.name(slot) == engine.name;
+            match (word.state(), same_name) {
+                (RowState::Removed, true) => {
+                    vacant = Some((slot, word.value() == 0));
+                    break;
+                }
+                (RowState::Removed, false) if word.value() == 0 => {
+                    vacant = vacant.or(Some((slot, true)));
+                }
+                (RowState::Removed, false) | (_, false) => {}
+                (_, true) => {
+                    return Err(Error::NameTaken {
+                        name: engine.name.clone(),
+                        engine: slot,
+                    });
+                }
+            }
+        }
+        let (slot, empty) = vacant.ok_or(Error::EnginesFull { max_engines })?;
+        if empty {
+            // Nothing can be counted on it from here on: the slot is not active.
+            engines.write(slot, engine);
+        } else {
+            engines.configure(slot, engine);
+        }
+        engines.mark(slot, |_| Some(RowState::Active));
+        Ok(slot)
+    }
+
+    /// Takes an engine out of the table. What is in flight on it finishes as it would have, and
+    /// the slot is used for another engine only after that. Returns how many that is.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchEngine`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].
+    pub fn remove(&self, engine: usize) -> Result<u32> {
+        let _changer = self.change_engines()?;
+        Ok(self.move_to(engine, RowState::Removed)?.value())
+    }
+
+    /// The engine takes nothing new; what is in flight finishes.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
+    pub fn drain(&self, engine: usize) -> Result<()> {
+        self.move_to(engine, RowState::Draining).map(drop)
+    }
+
+    /// The engine does not answer: it takes nothing. What is in flight stays counted until its
+    /// frontends give up on it.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
+    pub fn down(&self, engine: usize) -> Result<()> {
+        self.move_to(engine, RowState::Down).map(drop)
+    }
+
+    /// The engine takes requests again, starting from what is in flight on it.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
+    pub fn up(&self, engine: usize) -> Result<()> {
+        self.move_to(engine, RowState::Active).map(drop)
+    }
+
+    /// Changes an engine's weight.
+    ///
+    /// # Errors
+    /// [`Error::Weight`], [`Error::NoSuchEngine`], [`Error::ReadOnly`], [`Error::Busy`],
+    /// [`Error::Io`].
+    pub fn set_weight(&self, engine: usize, weight: f32) -> Result<()> {
+        check_weight(weight)?;
+        self.set_limits(engine, |limits| limits.weight = weight)
+    }
+
+    /// Changes an engine's caps; `None` for no cap.
+    ///
+    /// A cap below what is in flight takes nothing away: the engine takes no more until it is under
+    /// the new cap.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchEngine`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].
+    pub fn set_caps(
+        &self,
+        engine: usize,
+        max_in_flight: Option<u32>,
+        max_tokens: Option<u32>,
+    ) -> Result<()> {
+        self.set_limits(engine, |limits| {
+            limits.max_in_flight = max_in_flight.unwrap_or(MAX_REQUESTS).min(MAX_REQUESTS);
+            limits.max_tokens = max_tokens.unwrap_or(u32::MAX);
+        })
+    }
+
+    fn set_limits(&self, engine: usize, change: impl FnOnce(&mut Engine)) -> Result<()> {
+        let _changer = self.change_engines()?;
+        self.engine_exists(engine)?;
+        let engines = self.engines();
+        let mut limits = engines.read(engine);
+        change(&mut limits);
+        engines.configure(engine, &limits);
+        // Whoever has read the old limits must not act on them after this.
+        engines.mark(engine, |word| Some(word.state()));
+        Ok(())
+    }
+
+    /// The number of the engine of that name, if the table has one. A scan of the names.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        let engines = self.engines();
+        (0..engines.in_use()).find(|&slot| {
+            engines.word(slot).state() != RowState::Removed && engines.name(slot) == name
+        })
+    }
+
+    fn move_to(&self, engine: usize, to: RowState) -> Result<Word> {
+        self.writable()?;
+        if engine >= self.header().geometry.max_engines {
+            return Err(Error::NoSuchEngine { engine });
+        }
+        self.engines()
+            .mark(engine, |word| {
+                (word.state() != RowState::Removed).then_some(to)
+            })
+            .ok_or(Error::NoSuchEngine { engine })
+    }
+
+    fn engine_exists(&self, engine: usize) -> Result<()> {
+        let engines = self.engines();
+        if engine < engines.in_use() && engines.word(engine).state() != RowState::Removed {
+            return Ok(());
+        }
+        Err(Error::NoSuchEngine { engine })
+    }
+
+    /// Waits until this process is the only one that changes engines.
+    fn change_engines(&self) -> Result<LockFile> {
+        const PATIENCE: Duration = Duration::from_secs(5);
+        self.writable()?;
+        let lock = self.lock_file()?;
+        let start = Instant::now();
+        let changer = &self.mapping().control().changer_pid;
+        // The kernel frees the lock when its holder dies; only one that is stopped keeps us waiting.
+        while !lock
+            .try_lock_byte(ENGINES_LOCK)
+            .map_err(|e| self.failed("locking the engine list of", e))?
+        {
+            if start.elapsed() > PATIENCE {
+                // Relaxed: for a message.
+                let pid = changer.load(Ordering::Relaxed) as u32;
+                return Err(Error::Busy { pid });
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        // Relaxed: for a message.
+        changer.store(std::process::id().into(), Ordering::Relaxed);
+        Ok(lock)
+    }
+
+    pub(crate) fn writable(&self) -> Result<()> {
+        match self.access() {
+            Access::ReadWrite => Ok(()),
+            Access::ReadOnly => Err(Error::ReadOnly),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The loads of the built-in policies: what is in flight, and what a snapshot adds to it.
+
+use crate::algorithm::place::Choice;
+use crate::algorithm::word::Word;
+use crate::publication::EngineStats;
+
+/// An engine that takes requests, as it was looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Candidate {
+    pub(crate) engine: usize,
+    pub(crate) word: Word,
+    pub(crate) weight: f64,
+    /// Only read if the choice depends on it, 0 otherwise.
+    pub(crate) tokens: u32,
+}
+
+impl Candidate {
+    #[inline]
+    pub(crate) fn chosen(&self) -> Choice {
+        Choice {
+            engine: self.engine,
+            seen: self.word,
+        }
+    }
+}
+
+#[inline]
+pub(crate) fn own_load(c: &Candidate) -> f64 {
+    f64::from(c.word.value()) / c.weight
+}
+
+/// What a queue costs on an engine with little cache left; never for more than is in flight.
+#[inline]
+pub(crate) fn drain_penalty(c: &Candidate, stats: &EngineStats) -> f64 {
+    f64::from(stats.waiting.min(c.word.value())) * stats.pressure()
+}
+
+/// Requests that the engine has and this table never saw.
+#[inline]
+pub(crate) fn traffic_past_us(stats: &EngineStats) -> f64 {
+    let known = u64::from(stats.in_flight.unwrap_or(0));
+    let has = u64::from(stats.running) + u64::from(stats.waiting);
+    has.saturating_sub(known) as f64
+}
+
+#[inline]
+pub(crate) fn floor(c: &Candidate, stats: &EngineStats) -> f64 {
+    let has = u64::from(stats.running) + u64::from(stats.waiting);
+    (u64::from(c.word.value()).max(has) + 3 * u64::from(stats.waiting)) as f64
+}
