@@ -7,7 +7,7 @@
 use crate::algorithm::counter::Counter;
 use crate::algorithm::latch::Latch;
 use crate::algorithm::place::Choice;
-use crate::algorithm::word::{RowState, Word};
+use crate::algorithm::word::RowState;
 use crate::clock;
 use crate::engines::Engines;
 use crate::error::Error;
