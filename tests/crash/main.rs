@@ -7,7 +7,8 @@
 //! overwrites what the child has just written. The reaper is one of those killed; what it reaps died
 //! in the middle of an operation itself.
 //!
-//! `crash [EVERY [FROM]]` tries every EVERYth instruction, starting with FROM; all by default.
+//! `crash [EVERY [OPERATION]]` tries every EVERYth instruction, by default all, of the operations whose
+//! name contains OPERATION, by default all.
 
 mod operation;
 mod tracee;
@@ -21,19 +22,26 @@ use tracee::Tracee;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args()
-        .skip(1)
-        .map(|argument| argument.parse().ok());
-    let every = arguments.next().flatten().unwrap_or(1_usize).max(1);
-    let from = arguments.next().flatten().unwrap_or(0_usize);
+    let mut arguments = std::env::args().skip(1);
+    let every = arguments
+        .next()
+        .map_or(Ok(1), |every| every.parse::<usize>());
+    let Ok(every @ 1..) = every else {
+        eprintln!("usage: crash [EVERY [OPERATION]]");
+        return ExitCode::from(2);
+    };
+    let name = arguments.next().unwrap_or_default();
     println!(
         "{:<18} {:>11} {:>7} {:>8} {:>8}",
         "operation", "instructions", "killed", "drifted", "seconds"
     );
     let (mut killed, mut drifted) = (0, 0);
-    for operation in ALL {
+    for operation in ALL
+        .into_iter()
+        .filter(|operation| operation.name().contains(&name))
+    {
         for helps in [false, true] {
-            match try_all(operation, helps, every, from) {
+            match try_all(operation, helps, every) {
                 Ok(tried) => {
                     killed += tried.0;
                     drifted += tried.1;
@@ -53,10 +61,10 @@ fn main() -> ExitCode {
 }
 
 /// How many points of death were tried, and how many drifted.
-fn try_all(operation: Operation, helps: bool, every: usize, from: usize) -> Result<(usize, usize)> {
+fn try_all(operation: Operation, helps: bool, every: usize) -> Result<(usize, usize)> {
     let start = Instant::now();
     let (mut killed, mut drifted) = (0, 0);
-    let mut instructions = from;
+    let mut instructions = 0;
     loop {
         let ended = match try_one(operation, helps, instructions) {
             Ok(ended) => ended,

@@ -30,6 +30,9 @@ enum Task {
         /// Only every so-manieth instruction.
         #[arg(long, default_value_t = 1)]
         every: usize,
+        /// Only operations whose name contains this: Route, Join, Reap and so on.
+        #[arg(default_value = "")]
+        operation: String,
     },
     /// Runs frontends at full speed while processes are killed, stopped and forked, and counts by hand.
     Soak {
@@ -44,7 +47,7 @@ fn main() -> ExitCode {
         Task::Test => test(),
         Task::Loom { filter } => loom(filter.as_deref()),
         Task::Mutants { filter } => mutants::run(filter.as_deref()),
-        Task::Crash { every } => crash(every),
+        Task::Crash { every, operation } => crash(every, &operation),
         Task::Soak { seconds } => soak(seconds),
     };
     match result {
@@ -92,14 +95,14 @@ fn test() -> Result<(), Failed> {
     ];
     cargo("the tests", &tests).run()?;
     loom(None)?;
-    crash(101)?;
+    crash(101, "")?;
     soak(60)?;
     burst::check()?;
     println!("-- all passed");
     Ok(())
 }
 
-fn crash(every: usize) -> Result<(), Failed> {
+fn crash(every: usize, operation: &str) -> Result<(), Failed> {
     let every = every.to_string();
     let arguments = [
         "run",
@@ -110,7 +113,11 @@ fn crash(every: usize) -> Result<(), Failed> {
         "crash",
         "--",
     ];
-    cargo("the crashes", &[&arguments[..], &[&every]].concat()).run()
+    cargo(
+        "the crashes",
+        &[&arguments[..], &[&every, operation]].concat(),
+    )
+    .run()
 }
 
 fn soak(seconds: u64) -> Result<(), Failed> {
