@@ -168,9 +168,10 @@ impl<'a> Counter<'a> {
         let tag = Tag::of(operation);
         let with_tokens = change.tokens() != 0;
         let tokens_before = if with_tokens {
-            // Acquire: pairs with the Release in `advance_tokens`. Settled at `seen`, so if the
-            // word still is `seen` below, then this still is the token word.
-            self.tokens[row].load(Ordering::Acquire)
+            // Relaxed: settling the word has ordered it. Who brought the tokens up to date was
+            // either us, or did so before the "idle" that we have acquired, or before writing the word
+            // that we have. So if the word still is `seen` below, then this still is the token word.
+            self.tokens[row].load(Ordering::Relaxed)
         } else {
             TokenWord::UNUSED
         };
@@ -373,8 +374,8 @@ impl<'a> Counter<'a> {
 
     /// Applies `change` to the tokens of `row`, unless somebody has.
     fn advance_tokens(&self, row: usize, before: TokenWord, change: Amount) {
-        // Release: pairs with the Acquires of the token word in `attempt` and `tokens_at`; who sees
-        // these tokens must see the word that they belong to. A failure means that it was done.
+        // Release: pairs with the Acquire of the token word in `tokens_at`; who sees these tokens must
+        // see the word that they belong to. A failure means that it was done.
         let _ = self.tokens[row].compare_exchange(
             before,
             before.changed(change),

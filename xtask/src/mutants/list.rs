@@ -245,6 +245,73 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         Catcher::Model("c8_a_request_chosen"),
     ),
+    fault(
+        "an operation's number is stored without Release",
+        COUNTER,
+        &[(
+            "lane.operation.store(operation, Ordering::Release);",
+            "lane.operation.store(operation, Ordering::Relaxed);",
+        )],
+        Catcher::Model("k1_death_after_many"),
+    ),
+    fault(
+        "an operation's fields are stored without Release",
+        COUNTER,
+        &[(
+            "lane.tokens_before.store(tokens_before, Ordering::Release);",
+            "lane.tokens_before.store(tokens_before, Ordering::Relaxed);",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "a helper loads the number without Acquire",
+        COUNTER,
+        &[(
+            "let operation = lane.operation.load(Ordering::Acquire);",
+            "let operation = lane.operation.load(Ordering::Relaxed);",
+        )],
+        Catcher::Model("k1_death_after_many"),
+    ),
+    fault(
+        "a helper loads the intent without Acquire",
+        COUNTER,
+        &[(
+            "let intent = lane.intent.load(Ordering::Acquire);
+        if intent != ",
+            "let intent = lane.intent.load(Ordering::Relaxed);
+        if intent != ",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "a helper loads the fields without Acquire",
+        COUNTER,
+        &[(
+            "let tokens_before = lane.tokens_before.load(Ordering::Acquire);",
+            "let tokens_before = lane.tokens_before.load(Ordering::Relaxed);",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "tokens are written without Release",
+        COUNTER,
+        &[(
+            "before.changed(change),
+            Ordering::Release,",
+            "before.changed(change),
+            Ordering::Relaxed,",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "tokens are looked at without Acquire",
+        COUNTER,
+        &[(
+            "let tokens = self.tokens[row].load(Ordering::Acquire);",
+            "let tokens = self.tokens[row].load(Ordering::Relaxed);",
+        )],
+        Catcher::Model("c5_"),
+    ),
     // -- Placing ---------------------------------------------------------------------------------
     fault(
         "the table's cap is checked, and counted on whatever it is then",
