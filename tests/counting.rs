@@ -24,18 +24,23 @@ fn held(actors: &mut [Actor], how: &str, engines: usize) -> Vec<u32> {
     sum
 }
 
+/// Has all actors route and finish for a while, two threads each; then they hold what they hold.
+fn churn_for_a_while(actors: &mut [Actor]) {
+    for actor in &mut *actors {
+        assert_eq!(actor.ask("churn 2"), "ok");
+    }
+    thread::sleep(Duration::from_millis(30));
+    for actor in actors {
+        assert_eq!(actor.ask("pause"), "ok");
+    }
+}
+
 #[test]
 fn c1_in_flight_is_the_permits_of_all_processes() {
     let table = TestTable::with_engines(5);
     let mut actors = spawn_all(ACTOR, table.path(), 3);
     for _ in 0..12 {
-        for actor in &mut actors {
-            assert_eq!(actor.ask("churn 2"), "ok");
-        }
-        thread::sleep(Duration::from_millis(30));
-        for actor in &mut actors {
-            assert_eq!(actor.ask("pause"), "ok");
-        }
+        churn_for_a_while(&mut actors);
         assert_eq!(table.in_flight(), held(&mut actors, "held", 5));
     }
     let by_frontend = table.snapshot().frontends;
@@ -289,13 +294,7 @@ fn c5_tokens_are_exact_like_requests() {
     let table = TestTable::with_engines(3);
     let mut actors = spawn_all(ACTOR, table.path(), 3);
     for _ in 0..12 {
-        for actor in &mut actors {
-            assert_eq!(actor.ask("churn 2"), "ok");
-        }
-        thread::sleep(Duration::from_millis(30));
-        for actor in &mut actors {
-            assert_eq!(actor.ask("pause"), "ok");
-        }
+        churn_for_a_while(&mut actors);
         assert_eq!(table.tokens(), held(&mut actors, "held-tokens", 3));
         assert_eq!(table.in_flight(), held(&mut actors, "held", 3));
     }

@@ -1,6 +1,6 @@
 //! P1: nobody waits for anybody.
 
-use headcount::{Request, Table};
+use headcount::{EngineStats, Request, Table};
 use headcount_tests::{Actor, Random, TestTable, spawn_all};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -32,6 +32,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
+/// An engine for which the default policy reads the snapshot and the clock.
+const PRESSED: EngineStats = EngineStats {
+    waiting: 3,
+    running: 0,
+    kv_usage: 0.9,
+    in_flight: None,
+};
+
 #[test]
 fn p1_route_and_finish_allocate_nothing() {
     let options = Table::options()
@@ -41,12 +49,7 @@ fn p1_route_and_finish_allocate_nothing() {
     let table = TestTable::new(&options);
     let frontend = table.join().unwrap();
     let mut publisher = table.publisher().unwrap();
-    let pressed = headcount::EngineStats {
-        waiting: 3,
-        kv_usage: 0.9,
-        ..Default::default()
-    };
-    publisher.publish(&[pressed; 8]).unwrap();
+    publisher.publish(&[PRESSED; 8]).unwrap();
     drop(frontend.route().unwrap());
     let before = ALLOCATIONS.get();
     for _ in 0..1000 {
@@ -56,7 +59,7 @@ fn p1_route_and_finish_allocate_nothing() {
             .unwrap();
         drop((one, two));
     }
-    publisher.publish(&[pressed; 8]).unwrap();
+    publisher.publish(&[PRESSED; 8]).unwrap();
     assert_eq!(ALLOCATIONS.get() - before, 0);
     drop(Box::new(1));
     assert_eq!(ALLOCATIONS.get() - before, 2, "the counter counts");
@@ -68,12 +71,7 @@ fn p1_route_and_finish_make_no_system_call() {
     let table = TestTable::with_engines(8);
     let mut actor = Actor::join(ACTOR, table.path());
     let mut publisher = table.publisher().unwrap();
-    let pressed = headcount::EngineStats {
-        waiting: 3,
-        kv_usage: 0.9,
-        ..Default::default()
-    };
-    publisher.publish(&[pressed; 8]).unwrap();
+    publisher.publish(&[PRESSED; 8]).unwrap();
     assert_eq!(actor.ask("no-system-calls 10000"), "ok");
 }
 
