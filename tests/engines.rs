@@ -51,7 +51,7 @@ fn states_say_who_takes_requests() {
 fn nothing_is_admitted_after_drain_has_returned() {
     let table = TestTable::with_engines(2);
     let mut actors = spawn_all(ACTOR, table.path(), 2);
-    for _ in 0..100 {
+    for _ in 0..1000 {
         actors.iter_mut().for_each(|actor| actor.tell("burst 500"));
         thread::sleep(Duration::from_micros(100));
         table.drain(1).unwrap();
@@ -71,7 +71,7 @@ fn nothing_is_admitted_after_drain_has_returned() {
 fn a_lower_cap_holds_from_the_moment_at_which_it_is_set() {
     let table = TestTable::with_engines(1);
     let mut actors = spawn_all(ACTOR, table.path(), 2);
-    for _ in 0..100 {
+    for _ in 0..1000 {
         actors.iter_mut().for_each(|actor| actor.tell("burst 500"));
         thread::sleep(Duration::from_micros(100));
         table.set_caps(0, Some(20), None).unwrap();

@@ -511,6 +511,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         Catcher::Test("counting", "c8_"),
     ),
     fault(
+        "a cap is changed, and those who have read the old one are not made to choose anew",
+        "src/engine_list.rs",
+        &[(
+            "        engines.mark(engine, |word| Some(word.state()));\n",
+            "",
+        )],
+        Catcher::Test("engines", "a_lower_cap"),
+    ),
+    fault(
         "locks are those of the process, not of the open file",
         "src/file/lock.rs",
         &[(
