@@ -179,10 +179,11 @@ impl<'a> Counter<'a> {
         // Release: pairs with the first Acquire in `standing`. Who sees this number must not see a
         // word of the row that is older than the one this operation started from.
         lane.operation.store(operation, Ordering::Release);
-        // Release, three times: pairs with the Acquires of the fields in `standing`. Who sees a
-        // field of this operation must see its number when it reads that again.
+        // Relaxed: only read in `recover`, which acquires the intent below.
+        lane.ledger_before.store(ledger_before, Ordering::Relaxed);
+        // Release, twice: pairs with the Acquires of the fields in `standing`. Who sees a field of
+        // this operation must see its number when it reads that again.
         lane.change.store(change, Ordering::Release);
-        lane.ledger_before.store(ledger_before, Ordering::Release);
         lane.tokens_before.store(tokens_before, Ordering::Release);
         // Release: pairs with the Acquire of the intent in `standing` and `recover`. Who sees the
         // intent must see its fields.

@@ -69,6 +69,23 @@ fn c5_tokens_are_seen_with_their_requests() {
 }
 
 #[test]
+fn c5_what_is_seen_of_two_operations_is_never_mixed() {
+    explore("a look at two operations", 3, || {
+        let scene = Arc::new(Scene::new(1, 1));
+        let a = scene.join();
+        let looker = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.counted(0))
+        };
+        scene.route(a, 10);
+        scene.route(a, 20);
+        let seen = looker.join().unwrap();
+        assert!([(0, 0), (1, 10), (2, 30)].contains(&seen), "{seen:?}");
+        scene.assert_counts(&[(0, 10), (0, 20)]);
+    });
+}
+
+#[test]
 fn c5_a_helper_that_comes_late_does_no_harm() {
     // A lane that goes on to its next operation while others are still helping with its last one.
     explore("a late helper", 3, || {

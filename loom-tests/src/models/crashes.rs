@@ -268,6 +268,33 @@ fn k1_death_in_route_and_then_of_the_reaper() {
 }
 
 #[test]
+fn k1_death_in_route_and_a_reap_against_those_who_go_on() {
+    explore_deaths("death in route, a reap while others go on", 2, |accesses| {
+        let scene = Arc::new(Scene::new(1, 2));
+        let slots = (scene.join(), scene.join());
+        let (_, died) = die(
+            &scene,
+            slots,
+            accesses,
+            |scene, slot| drop(route_with_tokens(scene, slot)),
+            |_, _| vec![],
+        );
+        let other = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || {
+                scene.route(slots.1, 3).unwrap();
+                scene.counted(0)
+            })
+        };
+        scene.reap();
+        let (requests, tokens) = other.join().unwrap();
+        assert_eq!(tokens, 3 * requests, "each request has three tokens");
+        assert_as_good_as_new(&scene, slots.0, &vec![(0, 3)]);
+        died
+    });
+}
+
+#[test]
 fn k1_death_in_join_and_in_leave() {
     explore_deaths("death in join and leave", 2, |accesses| {
         let scene = Arc::new(Scene::new(1, 2));

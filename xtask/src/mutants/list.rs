@@ -60,7 +60,16 @@ impl Mutant {
         self.narrow_tags = true;
         self
     }
+
+    const fn harmless(mut self, why: &'static str) -> Self {
+        self.harmless = Some(why);
+        self
+    }
 }
+
+/// Why an ordering between one holder of a lock and the next cannot be missed.
+const A_LOCK_ORDERS: &str = "whoever acts on it holds the lock, and a lock orders what was done under it; the \
+                             ordering is there so that nothing rests on the kernel's lock being a barrier";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // -- The counter -----------------------------------------------------------------------------
@@ -402,6 +411,75 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         Catcher::Model("s1_"),
     ),
+    fault(
+        "an operation's change is stored without Release",
+        COUNTER,
+        &[(
+            "lane.change.store(change, Ordering::Release);",
+            "lane.change.store(change, Ordering::Relaxed);",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "an intent is stored without Release",
+        COUNTER,
+        &[(
+            ".store(Intent::active(row, tag), Ordering::Release);",
+            ".store(Intent::active(row, tag), Ordering::Relaxed);",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "a helper loads the change without Acquire",
+        COUNTER,
+        &[(
+            "let change = lane.change.load(Ordering::Acquire);",
+            "let change = lane.change.load(Ordering::Relaxed);",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "a recovered operation is ended without Release",
+        COUNTER,
+        &[(
+            "        // Release: as at the end of `attempt`, and for the same readers.
+        lane.intent.store(Intent::IDLE, Ordering::Release);",
+            "        lane.intent.store(Intent::IDLE, Ordering::Relaxed);",
+        )],
+        Catcher::Model("k1_death_in_route_and_a_reap"),
+    ),
+    fault(
+        "a dead lane's intent is loaded without Acquire",
+        COUNTER,
+        &[(
+            "let intent = lane.intent.load(Ordering::Acquire);
+        let Some",
+            "let intent = lane.intent.load(Ordering::Relaxed);
+        let Some",
+        )],
+        Catcher::Model("k1_"),
+    )
+    .harmless(A_LOCK_ORDERS),
+    fault(
+        "the next publisher loads the sequence without Acquire",
+        LATCH,
+        &[(
+            "self.sequence.load(Ordering::Acquire).wrapping_add(1)",
+            "self.sequence.load(Ordering::Relaxed).wrapping_add(1)",
+        )],
+        Catcher::Model("s2_"),
+    )
+    .harmless(A_LOCK_ORDERS),
+    fault(
+        "a slot's word is loaded without Acquire",
+        REGISTRY,
+        &[(
+            "self.word.load(Ordering::Acquire)",
+            "self.word.load(Ordering::Relaxed)",
+        )],
+        Catcher::Model("k1_"),
+    )
+    .harmless(A_LOCK_ORDERS),
     // -- Frontends -------------------------------------------------------------------------------
     fault(
         "a joiner does not look again once it has the lock",
@@ -447,20 +525,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         Catcher::Model("k1_death_of_the_reaper"),
     ),
-    Mutant {
-        name: "a slot is vacated without Release",
-        file: REGISTRY,
-        edits: &[(
+    fault(
+        "a slot is vacated without Release",
+        REGISTRY,
+        &[(
             "        self.word.store(word, Ordering::Release);",
             "        self.word.store(word, Ordering::Relaxed);",
         )],
-        narrow_tags: false,
-        catcher: Catcher::Model("k1_join_against"),
-        harmless: Some(
-            "whoever acts on the word holds the slot's lock, and a lock orders what was done under it; \
-             the Release is there so that nothing rests on the kernel's lock being a barrier",
-        ),
-    },
+        Catcher::Model("k1_join_against"),
+    )
+    .harmless(A_LOCK_ORDERS),
     // -- The face --------------------------------------------------------------------------------
     fault(
         "ties go to the engine of the lowest number",
