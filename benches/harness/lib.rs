@@ -8,8 +8,5 @@ pub mod ratios;
 #[path = "../alternatives/mod.rs"]
 pub mod alternatives;
 
-/// How criterion measures here.
-pub mod criterion;
-
 /// Processes that publish in the background.
 pub mod background;

@@ -98,10 +98,31 @@ fn alone(rounds: usize) -> Result<Vec<Ratio>, Failed> {
         more_is_better: false,
     };
     Ok(vec![
-        ratio("route_finish_e8", "route + finish, 8 engines : bare pair", 2, 0, 4.0, 2.5),
+        ratio(
+            "route_finish_e8",
+            "route + finish, 8 engines : bare pair",
+            2,
+            0,
+            4.0,
+            2.5,
+        ),
         ratio("route_finish_e64", "the same, 64 engines", 3, 0, 9.0, 5.0),
-        ratio("route_finish_e256", "the same, 256 engines", 4, 0, 25.0, 10.0),
-        ratio("snapshot_read_e8", "statistics of 8 engines : 8 plain loads + 2", 5, 1, 3.0, 1.5),
+        ratio(
+            "route_finish_e256",
+            "the same, 256 engines",
+            4,
+            0,
+            25.0,
+            10.0,
+        ),
+        ratio(
+            "snapshot_read_e8",
+            "statistics of 8 engines : 8 plain loads + 2",
+            5,
+            1,
+            3.0,
+            1.5,
+        ),
     ])
 }
 

@@ -225,7 +225,9 @@ fn to_words(bytes: &[u8]) -> Vec<u64> {
 /// The cores that this process may use.
 fn cores() -> io::Result<Vec<usize>> {
     let set = sched_getaffinity(None)?;
-    Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|cpu| set.is_set(*cpu))
+        .collect())
 }
 
 fn pin(core: usize) -> io::Result<()> {

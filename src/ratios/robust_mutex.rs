@@ -25,9 +25,8 @@ impl Lock for RobustMutex {
         // SAFETY: a place for attributes, which this call makes.
         succeeded(unsafe { libc::pthread_mutexattr_init(attributes) })?;
         // SAFETY: attributes that were made above.
-        let shared = unsafe {
-            libc::pthread_mutexattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED)
-        };
+        let shared =
+            unsafe { libc::pthread_mutexattr_setpshared(attributes, libc::PTHREAD_PROCESS_SHARED) };
         succeeded(shared)?;
         // SAFETY: as above.
         let robust =

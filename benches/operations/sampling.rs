@@ -1,11 +1,11 @@
-use crate::ratios::Processes;
+//! How samples are taken.
+
 use criterion::{Bencher, Criterion};
+use headcount_benches::ratios::Processes;
 use std::time::{Duration, Instant};
 
-pub use crate::background::publishing;
-
 /// Short measurements, for there are many of them.
-pub fn quick() -> Criterion {
+pub(crate) fn quick() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))
         .measurement_time(Duration::from_millis(800))
@@ -13,7 +13,11 @@ pub fn quick() -> Criterion {
 }
 
 /// Measures an operation, after something that is done before each sample.
-pub fn timed(bencher: &mut Bencher<'_>, mut before: impl FnMut(), mut operation: impl FnMut()) {
+pub(crate) fn timed(
+    bencher: &mut Bencher<'_>,
+    mut before: impl FnMut(),
+    mut operation: impl FnMut(),
+) {
     bencher.iter_custom(|times| {
         before();
         let start = Instant::now();
@@ -26,7 +30,7 @@ pub fn timed(bencher: &mut Bencher<'_>, mut before: impl FnMut(), mut operation:
 
 /// Measures what processes do all at once: the time of an operation as each of them sees it, over a
 /// turn of fixed length for each sample.
-pub fn per_operation(bencher: &mut Bencher<'_>, processes: &mut Processes, which: usize) {
+pub(crate) fn per_operation(bencher: &mut Bencher<'_>, processes: &mut Processes, which: usize) {
     const TURN: Duration = Duration::from_millis(20);
     bencher.iter_custom(|times| {
         let asked = [which as u64, TURN.as_nanos() as u64];

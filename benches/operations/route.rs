@@ -1,14 +1,24 @@
 //! Placing requests and finishing them: by what is asked for, by the number of engines and of
 //! processes, and by what is published meanwhile.
 
-use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use crate::sampling::{per_operation, timed};
+use criterion::{BenchmarkId, Criterion, Throughput};
 use headcount::{EngineStats, Permit, Request, Table};
-use headcount_benches::criterion::{per_operation, publishing, quick, timed};
+use headcount_benches::background::publishing;
 use headcount_benches::ratios::{
     Contest, Processes, bare_pair, calm, pressed, route_and_finish, shared_line,
 };
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+
+/// All of it.
+pub(crate) fn all(criterion: &mut Criterion) {
+    one_by_one(criterion);
+    both(criterion);
+    requests(criterion);
+    processes(criterion);
+    while_published(criterion);
+}
 
 const ENGINES: [usize; 6] = [2, 8, 64, 256, 1024, 4096];
 const PROCESSES: [usize; 4] = [1, 2, 4, 8];
@@ -142,10 +152,3 @@ fn while_published(criterion: &mut Criterion) {
         group.finish();
     }
 }
-
-criterion_group! {
-    name = benches;
-    config = quick();
-    targets = one_by_one, both, requests, processes, while_published
-}
-criterion_main!(benches);

@@ -1,10 +1,18 @@
 //! Publishing, and reading what was published.
 
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion};
 use headcount::Table;
-use headcount_benches::criterion::{publishing, quick};
+use headcount_benches::background::publishing;
 use headcount_benches::ratios::{calm, fresh_table, read_statistics};
 use std::hint::black_box;
+
+/// All of it.
+pub(crate) fn all(criterion: &mut Criterion) {
+    publish(criterion);
+    read(criterion);
+    read_while_published(criterion);
+    view(criterion);
+}
 
 const ENGINES: [usize; 6] = [2, 8, 64, 256, 1024, 4096];
 
@@ -58,10 +66,3 @@ fn view(criterion: &mut Criterion) {
     }
     group.finish();
 }
-
-criterion_group! {
-    name = benches;
-    config = quick();
-    targets = publish, read, read_while_published, view
-}
-criterion_main!(benches);

@@ -1,11 +1,16 @@
 //! What happens once in a process's life: joining, leaving, and being reaped.
 
-use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use criterion::{BenchmarkId, Criterion};
 use headcount::Table;
-use headcount_benches::criterion::quick;
 use headcount_benches::ratios::{Failed, Processes};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
+
+/// All of it.
+pub(crate) fn all(criterion: &mut Criterion) {
+    join(criterion);
+    reap(criterion);
+}
 
 /// Joining and leaving again, by how many others have joined.
 fn join(criterion: &mut Criterion) {
@@ -49,10 +54,3 @@ fn one_reap(table: &Table, requests: usize) -> Duration {
     assert_eq!(reaped.requests, requests as u64);
     elapsed
 }
-
-criterion_group! {
-    name = benches;
-    config = quick();
-    targets = join, reap
-}
-criterion_main!(benches);
