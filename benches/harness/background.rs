@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// A process that publishes these statistics so many times a second, without a pause if that is
 /// `u64::MAX`, until this is dropped.
 pub fn publishing(table: &Table, stats: Vec<EngineStats>, rate: u64) -> Result<Processes, Failed> {
-    Processes::start(1, |_| {
+    Processes::start_beside(|_| {
         let mut publisher = table.publisher()?;
         let stats = stats.clone();
         publisher.publish(&stats)?;

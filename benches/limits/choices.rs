@@ -43,6 +43,7 @@ pub(crate) fn measure(
     Ok(Comparison {
         engines,
         processes,
+        undisturbed: times.undisturbed,
         nanoseconds: (NAMES.into_iter().enumerate())
             .map(|(number, name)| (name, times.nanoseconds(number)))
             .collect(),

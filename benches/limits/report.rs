@@ -18,6 +18,7 @@ pub(crate) struct Report {
 pub(crate) struct Comparison {
     pub(crate) engines: usize,
     pub(crate) processes: usize,
+    pub(crate) undisturbed: usize,
     pub(crate) nanoseconds: Vec<(&'static str, f64)>,
 }
 
@@ -25,12 +26,14 @@ impl Report {
     pub(crate) fn json(&self) -> Value {
         let ratios = self.ratios.iter();
         let limits = self.ratios.iter();
+        let undisturbed = self.ratios.iter();
         json!({
             "ratios": object(ratios.map(|r| (r.name, json!(r.value)))),
             "limits": object(limits.map(|r| (r.name, json!({"must": r.must, "aim": r.aim})))),
             "route_and_finish": self.choices.iter().map(Comparison::json).collect::<Value>(),
             "snapshot_read": self.snapshots.json(),
             "rounds": self.rounds,
+            "undisturbed_rounds": object(undisturbed.map(|r| (r.name, json!(r.undisturbed)))),
         })
     }
 }
@@ -41,6 +44,7 @@ impl Comparison {
         json!({
             "engines": self.engines,
             "processes": self.processes,
+            "undisturbed_rounds": self.undisturbed,
             "nanoseconds": object(times.map(|(name, time)| (*name, json!(time)))),
         })
     }
@@ -66,6 +70,13 @@ impl fmt::Display for Report {
             writeln!(
                 f,
                 "  {name:18} {value:8.2}  must {must:4}, aim {aim:4}: {verdict:12}  {what}"
+            )?;
+        }
+        let fewest = self.ratios.iter().map(|ratio| ratio.undisturbed).min();
+        if fewest.is_some_and(|fewest| fewest < 15) {
+            writeln!(
+                f,
+                "  The machine is too busy: cores were taken away in most rounds."
             )?;
         }
         for comparison in &self.choices {

@@ -37,6 +37,7 @@ pub(crate) fn measure(rounds: usize) -> Result<Comparison, Failed> {
     Ok(Comparison {
         engines: ENGINES,
         processes: 1,
+        undisturbed: times.undisturbed,
         nanoseconds: (NAMES.into_iter().enumerate())
             .map(|(number, name)| (name, times.nanoseconds(number)))
             .collect(),

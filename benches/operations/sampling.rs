@@ -35,7 +35,7 @@ pub(crate) fn per_operation(bencher: &mut Bencher<'_>, processes: &mut Processes
     bencher.iter_custom(|times| {
         let asked = [which as u64, TURN.as_nanos() as u64];
         let answers = processes.ask(&asked).expect("processes that measure");
-        let each = answers.iter().map(|a| a[0] as f64 / a[1] as f64);
+        let each = answers.iter().map(|a| a[1] as f64 / a[2] as f64);
         let nanoseconds = each.sum::<f64>() / answers.len() as f64;
         Duration::from_secs_f64(nanoseconds * times as f64 / 1e9)
     });

@@ -3,8 +3,8 @@
 //! Not a module of the library: it is compiled into the benchmarks and into the command, as code of
 //! the library's users is, so that it sees no more of the library than they do.
 //!
-//! Every ratio is taken between two things that the same processes do by turns, a millisecond each,
-//! many times. What the machine does to one, it does to the other.
+//! Every ratio is taken between two things that the same processes do by turns, half a millisecond
+//! each, many times. What the machine does to one, it does to the other.
 #![allow(unreachable_pub)] // public in one of the crates that it is compiled into
 
 mod alternation;
@@ -17,7 +17,7 @@ mod robust_mutex;
 mod shared;
 mod turn;
 
-pub use alternation::{Alternation, median};
+pub use alternation::{Alternation, Times, median};
 pub use failed::Failed;
 pub use locked::{Lock, LockedTable};
 pub use ours::{calm, fresh_table, pressed, read_statistics, route_and_finish};
@@ -45,6 +45,8 @@ pub struct Ratio {
     pub aim: f64,
     /// Whether more is better.
     pub more_is_better: bool,
+    /// In how many rounds nothing else took a core.
+    pub undisturbed: usize,
 }
 
 impl Ratio {
@@ -58,7 +60,7 @@ impl Ratio {
 }
 
 /// How long each thing runs before it is another one's turn.
-pub const TURN: Duration = Duration::from_millis(1);
+pub const TURN: Duration = Duration::from_micros(500);
 
 const ENGINES: [usize; 3] = [8, 64, 256];
 
@@ -96,6 +98,7 @@ fn alone(rounds: usize) -> Result<Vec<Ratio>, Failed> {
         must,
         aim,
         more_is_better: false,
+        undisturbed: times.undisturbed,
     };
     Ok(vec![
         ratio(
@@ -151,6 +154,7 @@ fn by_two(rounds: usize) -> Result<Vec<Ratio>, Failed> {
             must: 5.0,
             aim: 3.0,
             more_is_better: false,
+            undisturbed: times.undisturbed,
         },
         Ratio {
             name: "vs_robust_mutex",
@@ -159,6 +163,7 @@ fn by_two(rounds: usize) -> Result<Vec<Ratio>, Failed> {
             must: 2.0,
             aim: 4.0,
             more_is_better: true,
+            undisturbed: times.undisturbed,
         },
     ])
 }

@@ -49,6 +49,8 @@ pub struct Place {
     pub count: usize,
     /// Where they begin together.
     pub gate: Gate,
+    /// A time before they were started, the same for all.
+    pub epoch: Instant,
 }
 
 /// What a process does when it is asked.
@@ -91,8 +93,26 @@ impl Processes {
         count: usize,
         set_up: impl Fn(Place) -> Result<W, Failed>,
     ) -> Result<Self, Failed> {
+        Self::start_on(&cores()?, count, set_up)
+    }
+
+    /// Starts a process that disturbs those of [`start`](Self::start) as little as may be: it gets
+    /// the core that is their last.
+    pub fn start_beside<W: Work>(
+        set_up: impl Fn(Place) -> Result<W, Failed>,
+    ) -> Result<Self, Failed> {
+        let mut cores = cores()?;
+        cores.reverse();
+        Self::start_on(&cores, 1, set_up)
+    }
+
+    fn start_on<W: Work>(
+        cores: &[usize],
+        count: usize,
+        set_up: impl Fn(Place) -> Result<W, Failed>,
+    ) -> Result<Self, Failed> {
         let gate = Gate(Arc::new(Shared::new(1, |_| AtomicU64::new(0))?));
-        let cores = cores()?;
+        let epoch = Instant::now();
         let mut processes = Self {
             children: Vec::new(),
             pinned: count <= cores.len(),
@@ -109,7 +129,12 @@ impl Processes {
                     elders.into_iter().for_each(|elder| drop(elder.line));
                     let core = processes.pinned.then(|| cores[index]);
                     let gate = gate.clone();
-                    let place = Place { index, count, gate };
+                    let place = Place {
+                        index,
+                        count,
+                        gate,
+                        epoch,
+                    };
                     serve(theirs, core, || set_up(place))
                 }
                 pid => {

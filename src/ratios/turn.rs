@@ -32,9 +32,9 @@ impl<'a> Contest<'a> {
         }
     }
 
-    /// One turn, as it is asked for: which thing, and for how many nanoseconds. Answers how many
-    /// nanoseconds it took, how many operations were done, and how often the kernel took the core
-    /// away.
+    /// One turn, as it is asked for: which thing, and for how many nanoseconds. Answers when it began
+    /// (in nanoseconds, the same clock for all processes), how many nanoseconds it took, how many
+    /// operations were done, and how often the kernel took the core away.
     pub fn turn(&mut self, asked: &[u64]) -> Result<Vec<u64>, Failed> {
         let &[which, nanoseconds] = asked else {
             return Err(Failed(format!("not a turn: {asked:?}")));
@@ -44,7 +44,7 @@ impl<'a> Contest<'a> {
         };
         contender.warm_up()?;
         self.place.gate.wait(self.place.count)?;
-        contender.run(Duration::from_nanos(nanoseconds))
+        contender.run(Duration::from_nanos(nanoseconds), self.place.epoch)
     }
 }
 
@@ -64,7 +64,7 @@ impl Contender<'_> {
         Ok(())
     }
 
-    fn run(&mut self, length: Duration) -> Result<Vec<u64>, Failed> {
+    fn run(&mut self, length: Duration, epoch: Instant) -> Result<Vec<u64>, Failed> {
         let (preemptions, start) = (preemptions(), Instant::now());
         let mut operations = 0;
         loop {
@@ -73,7 +73,13 @@ impl Contender<'_> {
             let elapsed = start.elapsed();
             if elapsed >= length {
                 let preempted = self::preemptions() - preemptions;
-                return Ok(vec![elapsed.as_nanos() as u64, operations, preempted]);
+                let began = start - epoch;
+                return Ok(vec![
+                    began.as_nanos() as u64,
+                    elapsed.as_nanos() as u64,
+                    operations,
+                    preempted,
+                ]);
             }
         }
     }
