@@ -150,3 +150,27 @@ pub fn median(mut numbers: Vec<f64>) -> f64 {
         _ => (numbers[middle - 1] + numbers[middle]) / 2.0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(Vec::new()).is_nan());
+    }
+
+    #[test]
+    fn a_ratio_is_taken_within_rounds() {
+        // The machine is three times as slow in the second round.
+        let rounds = vec![vec![1.0, 2.0], vec![3.0, 6.0], vec![1.0, 2.0]];
+        let times = Times {
+            rounds,
+            undisturbed: 3,
+        };
+        assert_eq!(times.ratio(1, 0), 2.0);
+        assert_eq!(times.nanoseconds(1), 2.0);
+    }
+}

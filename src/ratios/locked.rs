@@ -164,3 +164,44 @@ impl<L: Lock> LockedTable<L> {
         Ok(result)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::RobustMutex;
+    use super::*;
+
+    fn in_flight(table: &LockedTable<RobustMutex>) -> Vec<u32> {
+        let rows = table.under_lock(|rows| rows.rows.map(|row| row.in_flight));
+        rows.unwrap()[..4].to_vec()
+    }
+
+    #[test]
+    fn chooses_the_least_loaded_by_turns_and_keeps_caps() {
+        let table = LockedTable::<RobustMutex>::new(4).unwrap();
+        let route = || table.under_lock(|rows| rows.route(0)).unwrap();
+        let first: Vec<_> = (0..8).map(|_| route().unwrap()).collect();
+        assert_eq!(first, [0, 1, 2, 3, 0, 1, 2, 3]);
+        table.under_lock(|rows| rows.finish(0, 2)).unwrap();
+        assert_eq!(route(), Some(2));
+        let cap = |rows: &mut Rows| rows.rows.iter_mut().for_each(|row| row.max_in_flight = 2);
+        table.under_lock(cap).unwrap();
+        assert_eq!(route(), None);
+        assert_eq!(in_flight(&table), [2; 4]);
+    }
+
+    #[test]
+    fn counts_are_right_again_after_a_holder_died_between_two_steps() {
+        let table = LockedTable::<RobustMutex>::new(4).unwrap();
+        let torn = std::thread::scope(|scope| {
+            let died = scope.spawn(|| {
+                table.memory[0].lock.lock().unwrap();
+                // SAFETY: this thread holds the lock, and ends with it.
+                let rows = unsafe { &mut *table.memory[0].rows.get() };
+                rows.rows[1].in_flight += 1; // and not what it holds
+            });
+            died.join()
+        });
+        torn.unwrap();
+        assert_eq!(in_flight(&table), [0; 4]);
+    }
+}

@@ -3,6 +3,7 @@
 mod burst;
 mod instructions;
 mod mutants;
+mod performance;
 mod step;
 
 use clap::Parser;
@@ -49,6 +50,10 @@ enum Task {
         #[arg(long)]
         record: bool,
     },
+    /// Measures anew all that docs/performance.md shows, and draws it. Best on a quiet machine.
+    Performance,
+    /// Draws the charts of docs/performance.md from the results that are there.
+    Charts,
 }
 
 fn main() -> ExitCode {
@@ -59,6 +64,8 @@ fn main() -> ExitCode {
         Task::Crash { every, operation } => crash(every, &operation),
         Task::Soak { seconds } => soak(seconds),
         Task::Instructions { record } => instructions(record),
+        Task::Performance => performance::measure().and_then(|()| performance::charts()),
+        Task::Charts => performance::charts(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
