@@ -12,8 +12,8 @@ const ROW: i32 = 30;
 
 pub(crate) fn draw(path: &Path, limits: &Value) -> Drawn {
     let title = "Time of an operation, beside what else one could use";
-    let subtitle = "Medians by turns, as each process sees it. Slots, spin lock and the crates for one \
-                    process keep less: see the text";
+    let subtitle = "Medians by turns, as each process sees it; lengths are logarithmic. Most alternatives \
+                    keep less: see the text";
     picture(path, 80 + 3 * PANEL_HEIGHT, title, subtitle, |body| {
         let panels = body.split_evenly((3, 2));
         let choices = rows(&limits["route_and_finish"])?;

@@ -40,6 +40,7 @@ fn by_engines(panel: &Canvas<'_>, engines: &Value) -> Drawn {
     let (low, high) = range(&lines);
     let mut chart = ChartBuilder::on(panel)
         .margin(14)
+        .margin_right(28)
         .margin_top(56)
         .x_label_area_size(40)
         .y_label_area_size(64)
@@ -85,6 +86,7 @@ fn by_processes(panel: &Canvas<'_>, processes: &Value) -> Drawn {
     let most = lines[0].2.last().map_or(1.0, |last| last.0);
     let mut chart = ChartBuilder::on(panel)
         .margin(14)
+        .margin_right(28)
         .margin_top(56)
         .x_label_area_size(40)
         .y_label_area_size(64)

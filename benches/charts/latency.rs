@@ -57,6 +57,7 @@ fn curves(panel: &Canvas<'_>, processes: u64, rows: &[&Value], rates: &[&Value])
     write(panel, (24, 4), 17, &title)?;
     let mut chart = ChartBuilder::on(panel)
         .margin(14)
+        .margin_right(28)
         .margin_top(34)
         .x_label_area_size(40)
         .y_label_area_size(64)

@@ -29,10 +29,9 @@ const RIGHT: i32 = WIDTH as i32 - 110;
 const ROW: i32 = 56;
 
 pub(crate) fn draw(path: &Path, limits: &Value) -> Drawn {
-    let height = 80 + 40 + ROW as u32 * RATIOS.len() as u32;
+    let height = 80 + 8 + ROW as u32 * RATIOS.len() as u32;
     let title = "How far from what nobody can beat";
-    let subtitle = "Ratios measured by turns, as shares of what each must be; less is better, in the last \
-                    row more";
+    let subtitle = "Ratios measured by turns, each on a scale of its own; less is better, in the last row more";
     picture(path, height, title, subtitle, |body| {
         for (row, (name, what)) in RATIOS.into_iter().enumerate() {
             let found = number(&limits["ratios"], name)?;
@@ -44,14 +43,13 @@ pub(crate) fn draw(path: &Path, limits: &Value) -> Drawn {
     })
 }
 
-/// One ratio: a bar, and a mark at what it must be and at what it should be. Each has a scale of its
-/// own, on which the mark of "must" has its place in the middle, or further left for a bar that needs
-/// the room.
+/// One ratio: a bar, and a mark at what it must be and at what it should be, on a scale of its own. A bar
+/// that is too long for it fills it.
 fn bar(on: &Canvas<'_>, y: i32, name: &str, what: &str, [found, must, aim]: [f64; 3]) -> Drawn {
     write_to_the_left(on, (LEFT - 16, y + 4), 15, name)?;
     write_to_the_left(on, (LEFT - 16, y + 24), 12, what)?;
-    let most = (must.max(aim) * 1.6).max(found * 1.02);
-    let x = |value: f64| LEFT + ((RIGHT - LEFT) as f64 * value / most) as i32;
+    let most = must.max(aim) * 1.6;
+    let x = |value: f64| LEFT + (f64::from(RIGHT - LEFT) * (value / most).min(1.0)) as i32;
     on.draw(&Rectangle::new(
         [(LEFT, y + 6), (RIGHT, y + 30)],
         FAINT.filled(),
