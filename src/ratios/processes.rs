@@ -127,7 +127,7 @@ impl Processes {
                     // The lines of its elder siblings end with the parent, not with this child.
                     let elders = std::mem::take(&mut processes.children);
                     elders.into_iter().for_each(|elder| drop(elder.line));
-                    let core = processes.pinned.then(|| cores[index]);
+                    let core = cores.get(index).copied().filter(|_| processes.pinned);
                     let gate = gate.clone();
                     let place = Place {
                         index,
