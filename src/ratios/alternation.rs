@@ -15,7 +15,7 @@ const FEWEST: usize = 15;
 type BeforeRound<'a> = Box<dyn FnMut() -> Result<(), Failed> + 'a>;
 
 /// Rounds in which each thing has its turn.
-#[expect(missing_debug_implementations)] // a closure
+#[allow(missing_debug_implementations)] // a closure
 pub struct Alternation<'a> {
     contenders: usize,
     rounds: usize,
@@ -28,7 +28,7 @@ pub struct Alternation<'a> {
 pub struct Times {
     rounds: Vec<Vec<f64>>,
     /// In how many of them no process lost its core, and all began together. On a machine that is
-    /// too busy for [`FEWEST`] of them, all rounds count, and figures of several processes say
+    /// too busy for 15 of them, all rounds count, and figures of several processes say
     /// little.
     pub undisturbed: usize,
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub type Operation<'a> = Box<dyn FnMut(u32) -> Result<(), Failed> + 'a>;
 
 /// The things that a process does by turns.
-#[expect(missing_debug_implementations)] // closures
+#[allow(missing_debug_implementations)] // closures
 pub struct Contest<'a> {
     place: Place,
     contenders: Vec<Contender<'a>>,
