@@ -30,10 +30,10 @@ impl<'a> Operation<'a> {
     #[inline]
     pub(crate) fn place_by_count(&self) -> Option<usize> {
         let table = self.seat.table();
+        let counter = table.mapping().counter();
+        counter.prepare(self.lane.id, None);
         let mut tied = false;
-        let engine = table
-            .mapping()
-            .counter()
+        let engine = counter
             .place(
                 self.lane.id,
                 Amount::request(0),
@@ -89,12 +89,17 @@ impl<'a> Operation<'a> {
         }
         let counter = mapping.counter();
         let words = &counter.words[..engines.in_use()];
-        let least = scan::least(words, self.lane.turns.numbers())?;
-        let seen = counter.load(least.engine);
-        // After the words, all of these, so that they are no older. What has changed meanwhile, or is
-        // full or closed, needs a closer look.
-        let stands = seen.rank() == least.rank
-            && seen.is_active()
+        let (least, seen) = loop {
+            let least = scan::least(words, self.lane.turns.numbers())?;
+            let seen = counter.load(least.engine);
+            if seen.rank() == least.rank {
+                break (least, seen);
+            }
+            // Another operation took effect in between: not a spin without bound.
+        };
+        // After the words, all of these, so that they are no older. What is full, closed or not as it
+        // was needs a closer look.
+        let stands = seen.is_active()
             && seen.value() < engines.limits(least.engine).max_in_flight()
             && engines.roster() == roster;
         let choice = Choice {
@@ -109,6 +114,7 @@ impl<'a> Operation<'a> {
     pub(crate) fn finish(&self, engine: usize, tokens: u32) {
         let table = self.seat.table();
         let counter = table.mapping().counter();
+        counter.prepare(self.lane.id, Some(engine));
         // Two copies of the same code, of which the first knows that there are no tokens.
         match tokens {
             0 => counter.finish(self.lane.id, engine, Amount::request(0), table.total()),

@@ -12,7 +12,7 @@ use crate::algorithm::latch::{Copy, Latch, Unread};
 use crate::algorithm::word::MAX_REQUESTS;
 use crate::engines::Engines;
 use crate::layout::PUBLICATION_HEAD;
-use crate::primitive::AtomicU64;
+use crate::primitive::{AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
 
@@ -125,14 +125,37 @@ impl Origin {
 /// A publication that is being read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
-    copy: Copy<'a>,
+    head: &'a [AtomicU64; PUBLICATION_HEAD],
+    /// The statistics of all rows, then their origins.
+    rows: &'a [AtomicU64],
 }
 
 impl<'a> Reading<'a> {
+    #[inline]
+    fn of(copy: Copy<'a>) -> Self {
+        static NOTHING: [AtomicU64; PUBLICATION_HEAD] =
+            [const { AtomicU64::new(0) }; PUBLICATION_HEAD];
+        let (head, rows) = (copy.words.split_first_chunk()).unwrap_or((&NOTHING, &[]));
+        Self { head, rows }
+    }
+
+    #[inline]
+    fn head(&self, index: usize) -> u64 {
+        // Relaxed: as `Copy` says.
+        self.head[index].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn row(&self, index: usize) -> u64 {
+        // Relaxed: as `Copy` says.
+        let word = self.rows.get(index);
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
     /// When it was made, in nanoseconds of the monotonic clock.
     #[inline]
     pub(crate) fn published_at(&self) -> u64 {
-        self.copy.word(0)
+        self.head(0)
     }
 
     /// How old it is in nanoseconds. `None` if it is of another life of the machine: made later than
@@ -147,31 +170,32 @@ impl<'a> Reading<'a> {
     /// The publisher's own two words.
     #[inline]
     pub(crate) fn words(&self) -> [u64; 2] {
-        [self.copy.word(1), self.copy.word(2)]
+        [self.head(1), self.head(2)]
     }
 
     /// Of how many engines there are statistics.
     #[inline]
     pub(crate) fn rows(&self) -> usize {
-        self.copy.word(3) as usize
+        self.head(3) as usize
     }
 
     /// How many engines had ever been put into slots.
     #[inline]
     pub(crate) fn arrivals(&self) -> u64 {
-        self.copy.word(4)
+        self.head(4)
     }
 
     /// The words of all packed statistics, but no more than `most`.
     #[inline]
     pub(crate) fn all_packed(&self, most: usize) -> &'a [AtomicU64] {
-        self.copy.words(PUBLICATION_HEAD, self.rows().min(most))
+        let count = self.rows().min(most);
+        self.rows.get(..count).unwrap_or_default()
     }
 
     /// The statistics of whichever engine was in this slot.
     #[inline]
     pub(crate) fn packed(&self, engine: usize) -> PackedStats {
-        PackedStats(self.copy.word(PUBLICATION_HEAD + engine))
+        PackedStats(self.row(engine))
     }
 
     /// The statistics of an engine, unless they are those of an engine that was in its slot before.
@@ -181,8 +205,7 @@ impl<'a> Reading<'a> {
         if engine >= rows {
             return None;
         }
-        let origin = rows.saturating_add(PUBLICATION_HEAD + engine);
-        let origin = Origin(self.copy.word(origin));
+        let origin = Origin(self.row(rows.saturating_add(engine)));
         if !origin.is_of(engines.generation(engine)) {
             return None;
         }
@@ -201,7 +224,7 @@ pub(crate) fn read<'a, T>(
     latch: &Latch<'a>,
     mut look: impl FnMut(Reading<'a>) -> T,
 ) -> Result<T, Unread> {
-    latch.read(|copy| look(Reading { copy }))
+    latch.read(|copy| look(Reading::of(copy)))
 }
 
 /// Publishes checked statistics. `in_flight` says what is counted on an engine now.

@@ -37,7 +37,7 @@ impl Table {
         let copy = |reading: Reading<'_>| {
             let published = reading.all_packed(into.len());
             for (to, from) in into.iter_mut().zip(published) {
-                // Relaxed: as in `Copy::word`.
+                // Relaxed: as `Copy` says.
                 *to = PackedStats::from_word(from.load(Ordering::Relaxed));
             }
             if published.len() < into.len() {

@@ -59,7 +59,7 @@
 //! token count. Operation numbers are 64 bits and do not wrap in the life of a machine.
 
 use super::word::{Amount, Intent, LaneId, NOBODY, RowState, Tag, TokenWord, Word};
-use crate::primitive::{Atomic, AtomicU64, Ordering};
+use crate::primitive::{Atomic, AtomicU64, Ordering, about_to_write};
 #[cfg(loom)]
 use bytemuck::Zeroable;
 
@@ -190,6 +190,16 @@ impl<'a> Counter<'a> {
                 return (seen, tokens.tokens());
             }
             // Another operation on this row took effect in between: not a spin without bound.
+        }
+    }
+
+    /// Says that `me` is about to change a row, if it is known yet which: the lines that have to come
+    /// from other processors come at the same time then, not one after the other.
+    #[inline]
+    pub(crate) fn prepare(&self, me: LaneId, row: Option<usize>) {
+        about_to_write(&self.lanes[usize::from(me.0) - 1]);
+        if let Some(row) = row {
+            about_to_write(&self.words[row]);
         }
     }
 

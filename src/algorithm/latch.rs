@@ -38,25 +38,19 @@ pub(crate) struct Latch<'a> {
 /// [`Latch::read`] has returned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy<'a> {
-    words: &'a [AtomicU64],
+    /// To be loaded relaxed: [`Latch::read`] decides afterwards whether they belong together.
+    pub(crate) words: &'a [AtomicU64],
 }
 
-impl<'a> Copy<'a> {
+impl Copy<'_> {
     /// A word of the publication; 0 beyond its end.
+    #[cfg(any(test, loom))]
     #[inline]
     pub(crate) fn word(&self, index: usize) -> u64 {
-        // Relaxed: `Latch::read` decides afterwards whether the words belong together.
+        // Relaxed: as is said of `words`.
         self.words
             .get(index)
             .map_or(0, |word| word.load(Ordering::Relaxed))
-    }
-
-    /// So many words from `start` on, or none if there are not as many.
-    #[inline]
-    pub(crate) fn words(&self, start: usize, count: usize) -> &'a [AtomicU64] {
-        (self.words.get(start..))
-            .and_then(|words| words.get(..count))
-            .unwrap_or_default()
     }
 }
 
