@@ -601,7 +601,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     fault(
         "a closed engine is chosen for its count",
         "src/operation.rs",
-        &[("            && seen.is_active()\n", "")],
+        &[(
+            "seen.is_active()\n            && seen.value()",
+            "seen.value()",
+        )],
         Catcher::Test("counting", "c8_"),
     ),
     fault(
