@@ -20,9 +20,11 @@ struct Part {
     section: Section,
     /// Words of an element.
     words: usize,
-    /// What the n-th word of an element means.
-    means: Box<dyn Fn(&[u64], usize) -> String>,
+    means: Meaning,
 }
+
+/// What the n-th of an element's words means.
+type Meaning = Box<dyn Fn(&[u64], usize) -> String>;
 
 impl Table {
     /// The file word by word, each with what it means; words that are zero are left out. For a bug
