@@ -65,11 +65,11 @@ fn engines(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
     )?;
     let admitted = scrape.counters(
         "headcount_engine_requests_admitted_total",
-        "Requests that the engine was given since its slot was created.",
+        "Requests that the engine was given since it was added.",
     )?;
     let finished = scrape.counters(
         "headcount_engine_requests_finished_total",
-        "Requests that the engine has finished since its slot was created.",
+        "Requests that the engine has finished since it was added.",
     )?;
     let weight = of(
         "headcount_engine_weight",
