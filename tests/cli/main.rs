@@ -1,5 +1,6 @@
 //! The `headcount` command as its users use it: the built binary, live tables, real frontends.
 
+mod bench;
 mod changing;
 mod command;
 mod ending;

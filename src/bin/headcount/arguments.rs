@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::bench::Bench;
 use crate::create::Create;
 use crate::dump::Dump;
 use crate::engines::{Add, Cap, OfEngines, Weight};
@@ -54,6 +55,7 @@ pub(crate) enum Command {
     Reap(Reap),
     Verify(Verify),
     Dump(Dump),
+    Bench(Bench),
     Completions(Completions),
     Man(Man),
 }

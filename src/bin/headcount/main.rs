@@ -4,6 +4,7 @@
 //! reading and never disturbs it.
 
 mod arguments;
+mod bench;
 mod columns;
 mod create;
 mod dump;
@@ -21,6 +22,10 @@ mod source;
 mod top;
 mod verify;
 mod warning;
+
+/// The ratios that `bench` measures.
+#[path = "../../ratios/mod.rs"]
+mod ratios;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -45,6 +50,7 @@ fn main() -> ExitCode {
         Command::Reap(reap) => reap.run(),
         Command::Verify(verify) => verify.run(),
         Command::Dump(dump) => dump.run(),
+        Command::Bench(bench) => bench.run(),
         Command::Completions(completions) => completions.run(),
         Command::Man(man) => man.run(),
     };
