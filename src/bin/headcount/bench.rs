@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-/// Measure how fast tables are on this machine, as ratios to what nobody can beat. Takes seconds.
+/// Measure how fast tables are on this machine, as ratios to what nobody can beat. Takes a second or so.
 ///
 /// Uses tables of its own, in memory, and keeps two cores busy; engines and their frontends on this
 /// machine will notice. What is compared takes turns of half a millisecond, so other load on the
