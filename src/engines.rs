@@ -45,7 +45,7 @@ impl Roster {
 
     /// One more than the highest slot ever used.
     #[inline]
-    fn in_use(self) -> usize {
+    pub(crate) fn in_use(self) -> usize {
         self.0 as u32 as usize
     }
 

@@ -35,7 +35,8 @@
 //! - [`Frontend`]: this process's place; [`Request`] and [`Policy`] say how it routes.
 //! - [`Permit`]: one admitted request, counted until it is dropped.
 //! - [`Publisher`]: puts [`EngineStats`] into the table; [`Table::read_stats`] reads them.
-//! - [`View`]: all of it, for people and metrics.
+//! - [`View`]: all of it, for people and metrics; [`Facts`]: what never changes.
+//! - [`Verification`]: whether all of it is consistent.
 //! - [`Reaper`]: returns what dead processes held, in the background.
 //! - [`Error`]: what can go wrong.
 //!
@@ -67,10 +68,12 @@ struct Readme;
 mod algorithm;
 mod choose;
 mod clock;
+mod dump;
 mod engine;
 mod engine_list;
 mod engines;
 mod error;
+mod facts;
 mod file;
 mod frontend;
 mod handle;
@@ -91,10 +94,12 @@ mod stats;
 mod table;
 mod thread;
 mod turns;
+mod verify;
 mod view;
 
 pub use engine::{Engine, EngineState};
 pub use error::{Error, Result};
+pub use facts::Facts;
 pub use frontend::Frontend;
 pub use options::Options;
 pub use permit::Permit;
@@ -105,4 +110,5 @@ pub use reaper::Reaper;
 pub use request::Request;
 pub use stats::StatsRead;
 pub use table::{Reaped, Table};
+pub use verify::{Fault, FaultKind, Verification};
 pub use view::{EngineView, FrontendView, SnapshotView, View};

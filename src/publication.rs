@@ -89,8 +89,13 @@ impl PackedStats {
     /// The share of the engine's KV cache that is in use, from 0 to 1.
     #[inline]
     pub fn kv_usage(self) -> f32 {
-        // A damaged file could say up to 2.
-        f32::from_bits(self.0 as u32 & ((1 << SHARE_BITS) - 1)).min(1.0)
+        self.stored_kv_usage().min(1.0)
+    }
+
+    /// The KV usage as its bits say it. In a damaged file that is up to 2.
+    #[inline]
+    pub(crate) fn stored_kv_usage(self) -> f32 {
+        f32::from_bits(self.0 as u32 & ((1 << SHARE_BITS) - 1))
     }
 }
 
@@ -106,9 +111,13 @@ impl fmt::Debug for PackedStats {
 
 /// Whose an engine's statistics are, and what was in flight on it when they were made.
 #[derive(Clone, Copy)]
-struct Origin(u64);
+pub(crate) struct Origin(u64);
 
 impl Origin {
+    pub(crate) fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+
     fn of(generation: u64, in_flight: u32) -> Self {
         Self((generation << 20) | u64::from(in_flight.min(MAX_REQUESTS)))
     }
@@ -119,6 +128,16 @@ impl Origin {
 
     fn is_of(self, generation: u64) -> bool {
         self.0 >> 20 == generation & (u64::MAX >> 20)
+    }
+}
+
+impl fmt::Debug for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (generation, in_flight) = (self.0 >> 20, self.in_flight());
+        write!(
+            f,
+            "generation {generation}, {in_flight} in flight when sampled"
+        )
     }
 }
 

@@ -58,6 +58,8 @@
 //! that sleeps for an exact multiple of 2^32 token operations on that very row which leave the same
 //! token count. Operation numbers are 64 bits and do not wrap in the life of a machine.
 
+pub(crate) mod audit;
+
 use super::word::{Amount, Intent, LaneId, NOBODY, RowState, Tag, TokenWord, Word};
 use crate::primitive::{Atomic, AtomicU64, Ordering, about_to_write};
 #[cfg(loom)]

@@ -1,9 +1,11 @@
 //! What the tests of the contract share: a table of one's own, and processes to act on it.
 
 mod actor;
+mod damage;
 mod random;
 
 pub use actor::{Actor, spawn_all};
+pub use damage::{Damage, Part};
 pub use random::Random;
 
 use headcount::{Options, Table};

@@ -4,6 +4,7 @@ mod burst;
 mod instructions;
 mod mutants;
 mod performance;
+mod picture;
 mod step;
 
 use clap::Parser;
@@ -54,6 +55,8 @@ enum Task {
     Performance,
     /// Draws the charts of docs/performance.md from the results that are there.
     Charts,
+    /// Takes docs/top.svg anew: `headcount top` in tmux, over a minute of real requests.
+    Picture,
 }
 
 fn main() -> ExitCode {
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         Task::Instructions { record } => instructions(record),
         Task::Performance => performance::measure().and_then(|()| performance::charts()),
         Task::Charts => performance::charts(),
+        Task::Picture => picture::take(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -83,6 +87,8 @@ fn test() -> Result<(), Failed> {
         &[
             "clippy",
             "--workspace",
+            "--features",
+            "headcount/cli",
             "--all-targets",
             "--",
             "-D",
@@ -111,6 +117,7 @@ fn test() -> Result<(), Failed> {
         "--no-fail-fast",
     ];
     cargo("the tests", &tests).run()?;
+    command()?;
     loom(None)?;
     crash(101, "")?;
     soak(60)?;
@@ -127,6 +134,20 @@ fn instructions(record: bool) -> Result<(), Failed> {
         Checked::Fine => Ok(()),
         Checked::Not(why) => Err(Failed(format!("instructions were not counted: {why}"))),
     }
+}
+
+/// The command's own tests; those that use it are among the workspace's.
+fn command() -> Result<(), Failed> {
+    let arguments = [
+        "test",
+        "--package",
+        "headcount",
+        "--features",
+        "cli",
+        "--bin",
+        "headcount",
+    ];
+    cargo("the command's parts", &arguments).run()
 }
 
 fn crash(every: usize, operation: &str) -> Result<(), Failed> {

@@ -1,0 +1,111 @@
+//! Text in columns that end where the terminal does.
+
+use anstyle::Style;
+use std::fmt::Write;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// A cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    text: String,
+    style: Style,
+    right: bool,
+}
+
+impl Cell {
+    pub(crate) fn left(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            style: Style::new(),
+            right: false,
+        }
+    }
+
+    pub(crate) fn right(text: impl Into<String>) -> Self {
+        Self {
+            right: true,
+            ..Self::left(text)
+        }
+    }
+
+    pub(crate) fn style(mut self, style: Style) -> Self {
+        self.style = style;
+        self
+    }
+}
+
+/// Puts rows of as many cells each below each other, within `width`; the first column gives way.
+pub(crate) fn align(rows: &[Vec<Cell>], width: usize) -> String {
+    const NARROWEST: usize = 6;
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widest = |n: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(n));
+        cells.map(|cell| cell.text.width()).max().unwrap_or(0)
+    };
+    let mut widths: Vec<usize> = (0..columns).map(widest).collect();
+    let all = widths.iter().sum::<usize>() + columns.saturating_sub(1);
+    if let Some(first) = widths.first_mut() {
+        *first = first
+            .saturating_sub(all.saturating_sub(width))
+            .max((*first).min(NARROWEST));
+    }
+    let mut out = String::new();
+    for row in rows {
+        for (n, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let text = cut(&cell.text, *width);
+            let padding = " ".repeat(width - text.width());
+            let style = cell.style;
+            let gap = if n == 0 { "" } else { " " };
+            // Writing to a string cannot fail.
+            let _ = match cell.right {
+                true => write!(out, "{gap}{padding}{style}{text}{style:#}"),
+                false => write!(out, "{gap}{style}{text}{style:#}{padding}"),
+            };
+        }
+        out.truncate(out.trim_end_matches(' ').len());
+        out.push('\n');
+    }
+    out
+}
+
+/// A text within a width; of one that is cut, the end is kept, since there names differ.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut left = width.saturating_sub(1);
+    let mut kept: Vec<char> = Vec::new();
+    for c in text.chars().rev() {
+        let wide = c.width().unwrap_or(0);
+        if wide > left {
+            break;
+        }
+        left -= wide;
+        kept.push(c);
+    }
+    let end: String = kept.into_iter().rev().collect();
+    if width == 0 { end } else { format!("…{end}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_column_gives_way_and_keeps_its_end() {
+        let row = |name: &str, n: &str| vec![Cell::left(name), Cell::right(n)];
+        let rows = [row("NAME", "COUNT"), row("http://10.0.0.7:8000", "17")];
+        assert_eq!(align(&rows, 16), "NAME       COUNT\n….0.7:8000    17\n");
+        let whole = "NAME                 COUNT\nhttp://10.0.0.7:8000    17\n";
+        assert_eq!(align(&rows, 80), whole);
+    }
+
+    #[test]
+    fn what_is_cut_is_as_wide_as_it_may_be() {
+        assert_eq!(cut("abcdef", 4), "…def");
+        assert_eq!(cut("日本語", 4), "…語");
+        for width in 0..8 {
+            assert!(cut("日本語 abc", width).width() <= width);
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Numbers, durations and bars as people read them, in few characters.
+
+use std::time::Duration;
+
+/// A number in at most five characters, exact below 100,000.
+pub(crate) fn short(number: u64) -> String {
+    if number < 100_000 {
+        return number.to_string();
+    }
+    let mut scaled = number as f64;
+    for unit in ["k", "M", "G", "T", "P", "E"] {
+        scaled /= 1000.0;
+        // What would be rounded up to four digits belongs to the next unit.
+        if scaled < 999.5 {
+            let digits = match scaled {
+                s if s < 9.995 => 2,
+                s if s < 99.95 => 1,
+                _ => 0,
+            };
+            return format!("{scaled:.digits$}{unit}");
+        }
+    }
+    "huge".to_owned()
+}
+
+/// A rate per second in at most five characters.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second {
+        r if r < 99.95 => format!("{r:.1}"),
+        r => short(r.round() as u64),
+    }
+}
+
+/// A difference of loads: whole, unless weights make it otherwise.
+pub(crate) fn load(load: f64) -> String {
+    match (load - load.round()).abs() < 0.05 {
+        true => short(load.round() as u64),
+        false => format!("{load:.1}"),
+    }
+}
+
+/// How long ago something was, in two units at most.
+pub(crate) fn age(age: Duration) -> String {
+    let seconds = age.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", age.as_secs_f64()),
+        10..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        3600..86400 => format!("{} h {:02} min", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{} d {:02} h", seconds / 86400, seconds / 3600 % 24),
+    }
+}
+
+/// Bytes, roughly.
+pub(crate) fn bytes(bytes: u64) -> String {
+    match bytes {
+        b if b < 1 << 10 => format!("{b} B"),
+        b if b < 1 << 20 => format!("{} KiB", b >> 10),
+        b => format!("{} MiB", b >> 20),
+    }
+}
+
+const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+
+/// A bar of so many characters, filled from the left. Anything at all shows.
+pub(crate) fn bar(fullness: f64, width: usize) -> String {
+    let most = width * 8;
+    let mut eighths = (fullness.clamp(0.0, 1.0) * most as f64).round() as usize;
+    if fullness > 0.0 {
+        eighths = eighths.max(1);
+    }
+    let full = eighths / 8;
+    let mut bar = "█".repeat(full);
+    if full < width {
+        bar.push(EIGHTHS[eighths % 8]);
+        bar.extend(std::iter::repeat_n(' ', width - full - 1));
+    }
+    bar
+}
+
+const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// A line of small columns, each from 0 to `most`; `None` where nothing is known.
+pub(crate) fn sparkline(values: &[Option<f64>], most: f64) -> String {
+    let column = |value: &Option<f64>| match value {
+        None => ' ',
+        Some(value) if most > 0.0 => {
+            let level = (value / most * 7.0).round().clamp(0.0, 7.0);
+            LEVELS[level as usize]
+        }
+        Some(_) => LEVELS[0],
+    };
+    values.iter().map(column).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_short_and_are_exact_while_they_can() {
+        let pairs = [
+            (0, "0"),
+            (99_999, "99999"),
+            (100_000, "100k"),
+            (999_499, "999k"),
+            (999_500, "1.00M"),
+            (1_048_575, "1.05M"),
+            (12_345_678, "12.3M"),
+            (u64::MAX, "18.4E"),
+        ];
+        for (number, text) in pairs {
+            assert_eq!(short(number), text);
+        }
+        for exponent in 0..64 {
+            for number in [1_u64 << exponent, (1 << exponent) - 1] {
+                assert!(short(number).len() <= 5, "{number}");
+                assert!(rate(number as f64).len() <= 5, "{number}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bar_is_as_wide_as_asked_and_shows_the_least() {
+        for width in 1..12 {
+            for n in 0..=100 {
+                assert_eq!(bar(f64::from(n) / 100.0, width).chars().count(), width);
+            }
+        }
+        assert_eq!(bar(0.0, 3), "   ");
+        assert_eq!(bar(0.0001, 3), "▏  ");
+        assert_eq!(bar(0.5, 3), "█▌ ");
+        assert_eq!(bar(1.0, 3), "███");
+        assert_eq!(bar(0.5, 0), "");
+    }
+
+    #[test]
+    fn a_sparkline_tells_nothing_from_none() {
+        let values = [None, Some(0.0), Some(5.0), Some(10.0)];
+        assert_eq!(sparkline(&values, 10.0), " ▁▅█");
+        assert_eq!(sparkline(&[Some(0.0)], 0.0), "▁");
+    }
+
+    #[test]
+    fn ages_are_in_two_units() {
+        let said = |seconds| age(Duration::from_secs(seconds));
+        assert_eq!(age(Duration::from_millis(120)), "0.1 s");
+        assert_eq!(
+            [said(12), said(125), said(7260), said(180_000)],
+            ["12 s", "2 min 05 s", "2 h 01 min", "2 d 02 h"]
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! The `headcount` command: a table looked at, watched and changed from a shell.
+//!
+//! It maps the file that the frontends map, and asks no server. What only looks opens the table for
+//! reading and never disturbs it.
+
+mod arguments;
+mod bench;
+mod columns;
+mod create;
+mod dump;
+mod engines;
+mod failure;
+mod figures;
+mod generate;
+mod metrics;
+mod output;
+mod reading;
+mod reap;
+mod remove;
+mod show;
+mod source;
+mod top;
+mod verify;
+mod warning;
+
+/// The ratios that `bench` measures.
+#[path = "../../ratios/mod.rs"]
+mod ratios;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use failure::{Failure, Outcome};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Create(create) => create.run(),
+        Command::Rm(rm) => rm.run(),
+        Command::Show(show) => show.run(),
+        Command::Top(top) => top.run(),
+        Command::Metrics(metrics) => metrics.run(),
+        Command::Drain(drain) => drain.run(engines::Change::Drain),
+        Command::Undrain(undrain) => undrain.run(engines::Change::Up),
+        Command::Down(down) => down.run(engines::Change::Down),
+        Command::Up(up) => up.run(engines::Change::Up),
+        Command::Remove(remove) => remove.run(engines::Change::Remove),
+        Command::Add(add) => add.run(),
+        Command::Cap(cap) => cap.run(),
+        Command::Weight(weight) => weight.run(),
+        Command::Reap(reap) => reap.run(),
+        Command::Verify(verify) => verify.run(),
+        Command::Dump(dump) => dump.run(),
+        Command::Bench(bench) => bench.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Man(man) => man.run(),
+    };
+    match outcome {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::CheckFailed) => ExitCode::from(1),
+        Err(Failure { code, sentence }) => {
+            output::complain(&sentence);
+            ExitCode::from(code)
+        }
+    }
+}

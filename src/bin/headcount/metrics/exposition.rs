@@ -1,0 +1,219 @@
+//! A table as Prometheus metrics. docs/cli.md lists them; keep them one.
+
+use crate::failure::Failure;
+use crate::reading::{Reading, state_name};
+use headcount::EngineState;
+use prometheus::core::Collector;
+use prometheus::{Encoder, Gauge, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
+use std::time::UNIX_EPOCH;
+
+/// Metrics of one scrape: made for it, and gone with it, so that nothing outlives what it is of.
+struct Scrape {
+    registry: Registry,
+}
+
+impl Scrape {
+    fn register(&self, collector: impl Collector + 'static) -> prometheus::Result<()> {
+        self.registry.register(Box::new(collector))
+    }
+
+    fn gauge(&self, name: &str, help: &str, value: f64) -> prometheus::Result<()> {
+        let gauge = Gauge::new(name, help)?;
+        gauge.set(value);
+        self.register(gauge)
+    }
+
+    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<GaugeVec> {
+        let gauges = GaugeVec::new(Opts::new(name, help), labels)?;
+        self.register(gauges.clone())?;
+        Ok(gauges)
+    }
+
+    fn counters(&self, name: &str, help: &str) -> prometheus::Result<IntCounterVec> {
+        let counters = IntCounterVec::new(Opts::new(name, help), &["engine"])?;
+        self.register(counters.clone())?;
+        Ok(counters)
+    }
+}
+
+/// The metrics in Prometheus' text format.
+pub(crate) fn encode(reading: &Reading) -> Result<String, Failure> {
+    let failed = |error| Failure::failed(format!("writing metrics: {error}; report this"));
+    let scrape = Scrape {
+        registry: Registry::new(),
+    };
+    engines(&scrape, reading).map_err(failed)?;
+    frontends(&scrape, reading).map_err(failed)?;
+    table(&scrape, reading).map_err(failed)?;
+    let mut text = Vec::new();
+    let families = scrape.registry.gather();
+    TextEncoder::new()
+        .encode(&families, &mut text)
+        .map_err(failed)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn engines(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
+    let of = |name, help| scrape.gauges(name, help, &["engine"]);
+    let in_flight = of(
+        "headcount_engine_in_flight_requests",
+        "Requests in flight on the engine, counted exactly.",
+    )?;
+    let tokens = of(
+        "headcount_engine_in_flight_tokens",
+        "Tokens of the requests in flight on the engine.",
+    )?;
+    let admitted = scrape.counters(
+        "headcount_engine_requests_admitted_total",
+        "Requests that the engine was given since it was added.",
+    )?;
+    let finished = scrape.counters(
+        "headcount_engine_requests_finished_total",
+        "Requests that the engine has finished since it was added.",
+    )?;
+    let weight = of(
+        "headcount_engine_weight",
+        "How much the engine can do, compared with the others.",
+    )?;
+    let max_requests = of(
+        "headcount_engine_max_in_flight_requests",
+        "The engine's cap in requests; absent if it has none.",
+    )?;
+    let max_tokens = of(
+        "headcount_engine_max_in_flight_tokens",
+        "The engine's cap in tokens; absent if it has none.",
+    )?;
+    let state = scrape.gauges(
+        "headcount_engine_state",
+        "1 for the state that the engine is in, 0 for the others.",
+        &["engine", "state"],
+    )?;
+    let waiting = of(
+        "headcount_engine_waiting_requests",
+        "Requests in the engine's queue, as published.",
+    )?;
+    let running = of(
+        "headcount_engine_running_requests",
+        "Requests in the engine's batch, as published.",
+    )?;
+    let kv_usage = of(
+        "headcount_engine_kv_cache_usage_ratio",
+        "The share of the engine's KV cache that is in use, from 0 to 1, as published.",
+    )?;
+    for engine in &reading.view.engines {
+        let label = [engine.name.as_str()];
+        in_flight
+            .with_label_values(&label)
+            .set(engine.in_flight.into());
+        tokens.with_label_values(&label).set(engine.tokens.into());
+        admitted.with_label_values(&label).inc_by(engine.admitted);
+        finished.with_label_values(&label).inc_by(engine.finished);
+        weight.with_label_values(&label).set(exact(engine.weight));
+        if let Some(cap) = engine.max_in_flight {
+            max_requests.with_label_values(&label).set(cap.into());
+        }
+        if let Some(cap) = engine.max_tokens {
+            max_tokens.with_label_values(&label).set(cap.into());
+        }
+        for possible in [
+            EngineState::Active,
+            EngineState::Draining,
+            EngineState::Down,
+            EngineState::Leaving,
+        ] {
+            state
+                .with_label_values(&[label[0], state_name(possible)])
+                .set(f64::from(u8::from(possible == engine.state)));
+        }
+        if let Some(stats) = &engine.stats {
+            waiting.with_label_values(&label).set(stats.waiting.into());
+            running.with_label_values(&label).set(stats.running.into());
+            kv_usage
+                .with_label_values(&label)
+                .set(exact(stats.kv_usage));
+        }
+    }
+    Ok(())
+}
+
+fn frontends(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
+    let of = |name, help| scrape.gauges(name, help, &["frontend", "pid"]);
+    let in_flight = of(
+        "headcount_frontend_in_flight_requests",
+        "Requests that the frontend has in flight.",
+    )?;
+    let tokens = of(
+        "headcount_frontend_in_flight_tokens",
+        "Tokens of the requests that the frontend has in flight.",
+    )?;
+    let alive = of(
+        "headcount_frontend_alive",
+        "1 if the frontend's process lives, 0 if it died and was not reaped yet.",
+    )?;
+    let joined = of(
+        "headcount_frontend_join_timestamp_seconds",
+        "When the frontend joined, in seconds of the Unix epoch.",
+    )?;
+    for frontend in &reading.view.frontends {
+        let (slot, pid) = (frontend.slot.to_string(), frontend.pid.to_string());
+        let label = [slot.as_str(), pid.as_str()];
+        let since = frontend.since.duration_since(UNIX_EPOCH);
+        in_flight
+            .with_label_values(&label)
+            .set(frontend.in_flight as f64);
+        tokens.with_label_values(&label).set(frontend.tokens as f64);
+        alive
+            .with_label_values(&label)
+            .set(f64::from(u8::from(frontend.alive)));
+        joined
+            .with_label_values(&label)
+            .set(since.map_or(0.0, |since| since.as_secs_f64()));
+    }
+    Ok(())
+}
+
+fn table(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
+    let (view, facts) = (&reading.view, &reading.facts);
+    let publishes = f64::from(u8::from(view.publisher.is_some()));
+    scrape.gauge(
+        "headcount_publisher_alive",
+        "1 if a living process publishes statistics, 0 if none does.",
+        publishes,
+    )?;
+    if let Some(snapshot) = &view.snapshot {
+        scrape.gauge(
+            "headcount_snapshot_age_seconds",
+            "How long ago statistics were last published; absent if they never were.",
+            snapshot.age.as_secs_f64(),
+        )?;
+    }
+    if let Some(cap) = view.max_in_flight {
+        scrape.gauge(
+            "headcount_table_max_in_flight_requests",
+            "The cap of the whole table in requests; absent if it has none.",
+            cap.into(),
+        )?;
+    }
+    if let Some(cap) = view.max_tokens {
+        scrape.gauge(
+            "headcount_table_max_in_flight_tokens",
+            "The cap of the whole table in tokens; absent if it has none.",
+            cap.into(),
+        )?;
+    }
+    scrape.gauge(
+        "headcount_table_max_engines",
+        "How many engines the table has room for.",
+        facts.max_engines as f64,
+    )?;
+    scrape.gauge(
+        "headcount_table_max_frontends",
+        "How many frontends can join the table.",
+        facts.max_frontends as f64,
+    )
+}
+
+/// A number that was rounded to 32 bits, as it was meant: 0.41, and not 0.41000000059604645.
+fn exact(number: f32) -> f64 {
+    number.to_string().parse().unwrap_or(number.into())
+}

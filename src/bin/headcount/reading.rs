@@ -1,0 +1,102 @@
+//! A table as it was at one look, with what follows from it.
+
+use crate::source::Watched;
+use crate::warning::Warning;
+use headcount::{EngineState, EngineView, Facts, Table, View};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A table as it was at one look.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    pub(crate) path: PathBuf,
+    pub(crate) facts: Facts,
+    pub(crate) view: View,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+impl Reading {
+    pub(crate) fn of(table: &Table, stale_after: Duration) -> Self {
+        let view = table.snapshot();
+        Self {
+            path: table.path().to_owned(),
+            facts: table.facts(),
+            warnings: Warning::all(&view, stale_after),
+            view,
+        }
+    }
+
+    pub(crate) fn again(
+        watched: &mut Watched,
+        stale_after: Duration,
+    ) -> Result<Self, headcount::Error> {
+        Ok(Self::of(watched.table()?, stale_after))
+    }
+
+    /// Requests in flight on all engines together.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.view
+            .engines
+            .iter()
+            .map(|e| u64::from(e.in_flight))
+            .sum()
+    }
+
+    /// How far the load of the active engines is apart, in requests for each unit of weight. `None`
+    /// for fewer than two.
+    pub(crate) fn spread(&self) -> Option<f64> {
+        let active = || {
+            self.view
+                .engines
+                .iter()
+                .filter(|e| e.state == EngineState::Active)
+        };
+        let loads = || active().map(|e| f64::from(e.in_flight) / f64::from(e.weight));
+        (active().count() > 1).then(|| {
+            loads().fold(f64::NEG_INFINITY, f64::max) - loads().fold(f64::INFINITY, f64::min)
+        })
+    }
+
+    /// How full an engine is, from 0 to 1: of its cap, or compared with the fullest without one.
+    pub(crate) fn fullness(&self, engine: &EngineView) -> f64 {
+        let uncapped = self
+            .view
+            .engines
+            .iter()
+            .filter(|e| e.max_in_flight.is_none());
+        let most = match engine.max_in_flight {
+            Some(cap) => cap,
+            None => uncapped.map(|e| e.in_flight).max().unwrap_or(0),
+        };
+        match most {
+            0 => f64::from(u8::from(
+                engine.in_flight > 0 || engine.max_in_flight == Some(0),
+            )),
+            most => (f64::from(engine.in_flight) / f64::from(most)).min(1.0),
+        }
+    }
+}
+
+/// Whether an engine takes nothing more because it is at a cap.
+pub(crate) fn is_full(engine: &EngineView) -> bool {
+    let at = |cap: Option<u32>, has: u32| cap.is_some_and(|cap| has >= cap);
+    engine.state == EngineState::Active
+        && (at(engine.max_in_flight, engine.in_flight) || at(engine.max_tokens, engine.tokens))
+}
+
+/// What an engine is doing, in one word.
+pub(crate) fn state(engine: &EngineView) -> &'static str {
+    match engine.state {
+        EngineState::Active if is_full(engine) => "full",
+        state => state_name(state),
+    }
+}
+
+pub(crate) fn state_name(state: EngineState) -> &'static str {
+    match state {
+        EngineState::Active => "active",
+        EngineState::Draining => "draining",
+        EngineState::Down => "down",
+        EngineState::Leaving => "leaving",
+    }
+}

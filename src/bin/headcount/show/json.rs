@@ -1,0 +1,167 @@
+//! The table as JSON. docs/cli.md is its description; keep them one.
+
+use crate::failure::Failure;
+use crate::reading::{Reading, state_name};
+use crate::warning::Warning;
+use headcount::{EngineView, FrontendView};
+use serde::Serialize;
+use std::time::UNIX_EPOCH;
+
+/// Grows when a field changes its meaning or goes away, and not when one is added.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    schema: u32,
+    path: String,
+    in_flight: u64,
+    spread: Option<f64>,
+    engines: Vec<Engine<'a>>,
+    frontends: Vec<Frontend>,
+    publisher: Option<Publisher>,
+    snapshot: Option<Snapshot>,
+    table: Facts,
+    warnings: Vec<Warned<'a>>,
+}
+
+#[derive(Serialize)]
+struct Engine<'a> {
+    index: usize,
+    name: &'a str,
+    state: &'static str,
+    weight: f32,
+    in_flight: u32,
+    share: Option<f64>,
+    tokens: u32,
+    max_in_flight: Option<u32>,
+    max_tokens: Option<u32>,
+    admitted_total: u64,
+    finished_total: u64,
+    stats: Option<Stats>,
+}
+
+#[derive(Serialize)]
+struct Stats {
+    waiting: u32,
+    running: u32,
+    kv_usage: f32,
+    sampled_in_flight: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Frontend {
+    slot: usize,
+    pid: u32,
+    alive: bool,
+    in_flight: u64,
+    tokens: u64,
+    joined_at: f64,
+}
+
+#[derive(Serialize)]
+struct Publisher {
+    pid: u32,
+}
+
+#[derive(Serialize)]
+struct Snapshot {
+    age_seconds: f64,
+    stale: bool,
+    words: [u64; 2],
+}
+
+#[derive(Serialize)]
+struct Facts {
+    format: u32,
+    size: u64,
+    mode: String,
+    max_engines: usize,
+    max_frontends: usize,
+    lanes: usize,
+    max_in_flight: Option<u32>,
+    max_tokens: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Warned<'a> {
+    #[serde(flatten)]
+    warning: &'a Warning,
+    message: String,
+}
+
+/// One JSON object and a line's end: over several lines, or on one.
+pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure> {
+    let view = &reading.view;
+    let is_stale = |w: &Warning| matches!(w, Warning::StaleSnapshot { .. });
+    let (facts, in_flight) = (&reading.facts, reading.in_flight());
+    let shown = Shown {
+        schema: SCHEMA,
+        path: reading.path.display().to_string(),
+        in_flight,
+        spread: reading.spread(),
+        engines: view.engines.iter().map(|e| engine(e, in_flight)).collect(),
+        frontends: view.frontends.iter().map(frontend).collect(),
+        publisher: view.publisher.map(|pid| Publisher { pid }),
+        snapshot: view.snapshot.map(|snapshot| Snapshot {
+            age_seconds: snapshot.age.as_secs_f64(),
+            stale: reading.warnings.iter().any(is_stale),
+            words: snapshot.words,
+        }),
+        table: Facts {
+            format: facts.format,
+            size: facts.size,
+            mode: format!("{:04o}", facts.mode),
+            max_engines: facts.max_engines,
+            max_frontends: facts.max_frontends,
+            lanes: facts.lanes,
+            max_in_flight: view.max_in_flight,
+            max_tokens: view.max_tokens,
+        },
+        warnings: (reading.warnings.iter())
+            .map(|warning| Warned {
+                warning,
+                message: warning.to_string(),
+            })
+            .collect(),
+    };
+    let json = match pretty {
+        true => serde_json::to_string_pretty(&shown),
+        false => serde_json::to_string(&shown),
+    };
+    json.map(|json| json + "\n")
+        .map_err(|error| Failure::failed(format!("writing JSON: {error}; report this")))
+}
+
+fn engine(engine: &EngineView, all: u64) -> Engine<'_> {
+    Engine {
+        index: engine.index,
+        name: &engine.name,
+        state: state_name(engine.state),
+        weight: engine.weight,
+        in_flight: engine.in_flight,
+        share: (all > 0).then(|| f64::from(engine.in_flight) / all as f64),
+        tokens: engine.tokens,
+        max_in_flight: engine.max_in_flight,
+        max_tokens: engine.max_tokens,
+        admitted_total: engine.admitted,
+        finished_total: engine.finished,
+        stats: engine.stats.map(|stats| Stats {
+            waiting: stats.waiting,
+            running: stats.running,
+            kv_usage: stats.kv_usage,
+            sampled_in_flight: stats.in_flight,
+        }),
+    }
+}
+
+fn frontend(frontend: &FrontendView) -> Frontend {
+    let since = frontend.since.duration_since(UNIX_EPOCH);
+    Frontend {
+        slot: frontend.slot,
+        pid: frontend.pid,
+        alive: frontend.alive,
+        in_flight: frontend.in_flight,
+        tokens: frontend.tokens,
+        joined_at: since.map_or(0.0, |since| since.as_secs_f64()),
+    }
+}

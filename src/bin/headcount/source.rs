@@ -1,0 +1,126 @@
+//! Which table: its path, and how it is opened.
+
+use crate::failure::Failure;
+use clap::Args;
+use headcount::{Options, Table};
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The variable that may name the table.
+const VARIABLE: &str = "HEADCOUNT_TABLE";
+
+/// The table that a command is about.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Source {
+    /// The table: /dev/shm/llama, say.
+    #[arg(env = VARIABLE, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    path: PathBuf,
+    #[command(flatten)]
+    owner: Owner,
+}
+
+/// Whose tables may be opened.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub(crate) struct Owner {
+    /// Open the table even if it belongs to another user, whom you trust not to cut it short.
+    #[arg(long)]
+    any_owner: bool,
+}
+
+impl Source {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the table to look at it. Reaps nothing, changes nothing.
+    pub(crate) fn look(&self) -> Result<Table, headcount::Error> {
+        self.options().open_read_only(&self.path)
+    }
+
+    /// Opens the table to change it, which also reaps.
+    pub(crate) fn open(&self) -> Result<Table, headcount::Error> {
+        self.options().open(&self.path)
+    }
+
+    fn options(&self) -> Options {
+        Options::default().any_owner(self.owner.any_owner)
+    }
+
+    /// Takes the path off arguments that begin with it, unless the environment names the table.
+    ///
+    /// If it does, an argument is taken for a path only if it has a slash and names something that is
+    /// no directory; engines may have slashes in their names, too.
+    pub(crate) fn split(
+        arguments: &[OsString],
+        owner: Owner,
+    ) -> Result<(Self, Vec<String>), Failure> {
+        let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+        let (path, rest) = match (named, arguments) {
+            (Some(named), [first, ..]) if !is_path(first) => (named, arguments),
+            (Some(named), []) => (named, arguments),
+            (_, [first, rest @ ..]) => (first.clone(), rest),
+            (None, []) => {
+                return Err(Failure::usage(format!(
+                    "which table? give its path, or set {VARIABLE}"
+                )));
+            }
+        };
+        let rest = rest.iter().map(|word| {
+            word.clone().into_string().map_err(|word| {
+                let word = word.display();
+                Failure::usage(format!(
+                    "{word} is not UTF-8, as all engine names are; check the name"
+                ))
+            })
+        });
+        let path = path.into();
+        Ok((Self { path, owner }, rest.collect::<Result<_, _>>()?))
+    }
+}
+
+fn is_path(word: &OsString) -> bool {
+    let has_slash = word.as_encoded_bytes().contains(&b'/');
+    has_slash && fs::symlink_metadata(word).is_ok_and(|found| !found.is_dir())
+}
+
+/// A table that is looked at for long, during which another may come to lie at its path.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    source: Source,
+    table: Table,
+}
+
+impl Watched {
+    pub(crate) fn open(source: &Source) -> Result<Self, headcount::Error> {
+        Ok(Self {
+            table: source.look()?,
+            source: source.clone(),
+        })
+    }
+
+    /// The table that lies at the path now. One system call if it is the same as before.
+    pub(crate) fn table(&mut self) -> Result<&Table, headcount::Error> {
+        if !is_at(&self.table, &self.source.path) {
+            self.table = self.source.look()?;
+        }
+        Ok(&self.table)
+    }
+
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+}
+
+/// Whether a table is what lies at a path.
+pub(crate) fn is_at(table: &Table, path: &Path) -> bool {
+    let open = || -> std::io::Result<Metadata> {
+        File::from(table.as_fd().try_clone_to_owned()?).metadata()
+    };
+    match (open(), fs::symlink_metadata(path)) {
+        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}

@@ -1,0 +1,163 @@
+//! What the last minute was like.
+
+use crate::reading::Reading;
+use std::collections::{HashMap, VecDeque};
+use std::time::{Duration, Instant};
+
+/// How far back is remembered.
+pub(crate) const SPAN: Duration = Duration::from_secs(60);
+/// Rates are over this long, or as long as there is.
+const RATE_SPAN: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Debug)]
+struct Sample {
+    at: Instant,
+    spread: Option<f64>,
+    /// By the engine's name; a slot may have another engine in a minute.
+    engines: HashMap<String, Counted>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    in_flight: u32,
+    admitted: u64,
+    finished: u64,
+}
+
+/// Requests per second.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Rates {
+    pub(crate) admitted: f64,
+    pub(crate) finished: f64,
+}
+
+/// Samples of the last minute, oldest first.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    samples: VecDeque<Sample>,
+}
+
+impl History {
+    pub(crate) fn note(&mut self, at: Instant, reading: &Reading) {
+        let engines = reading.view.engines.iter().map(|engine| {
+            let counted = Counted {
+                in_flight: engine.in_flight,
+                admitted: engine.admitted,
+                finished: engine.finished,
+            };
+            (engine.name.clone(), counted)
+        });
+        self.samples.push_back(Sample {
+            at,
+            spread: reading.spread(),
+            engines: engines.collect(),
+        });
+        while let Some(oldest) = self.samples.front()
+            && at.duration_since(oldest.at) > SPAN
+        {
+            self.samples.pop_front();
+        }
+    }
+
+    /// The widest spread of the last minute.
+    pub(crate) fn widest_spread(&self) -> Option<f64> {
+        let spreads = self.samples.iter().filter_map(|sample| sample.spread);
+        spreads.reduce(f64::max)
+    }
+
+    /// What an engine was given and has finished per second of late. `None` until there are two
+    /// samples of it.
+    pub(crate) fn rates(&self, engine: &str) -> Option<Rates> {
+        let last = self.samples.back()?;
+        let new = last.engines.get(engine)?;
+        let (at, old) = (self.samples.iter())
+            .filter(|sample| last.at.duration_since(sample.at) <= RATE_SPAN)
+            .find_map(|sample| Some((sample.at, sample.engines.get(engine)?)))?;
+        let seconds = last.at.duration_since(at).as_secs_f64();
+        let rate = |new: u64, old: u64| new.saturating_sub(old) as f64 / seconds;
+        (seconds > 0.0).then(|| Rates {
+            admitted: rate(new.admitted, old.admitted),
+            finished: rate(new.finished, old.finished),
+        })
+    }
+
+    /// The last minute of an engine's count in `columns` equal parts, the most of each; where no
+    /// sample falls into a part, the one before goes on.
+    pub(crate) fn minute(&self, engine: &str, columns: usize) -> Vec<Option<f64>> {
+        let mut most: Vec<Option<f64>> = vec![None; columns];
+        let Some(last) = self.samples.back() else {
+            return most;
+        };
+        for sample in &self.samples {
+            let ago = last.at.duration_since(sample.at).as_secs_f64() / SPAN.as_secs_f64();
+            let back = (ago * columns as f64) as usize;
+            if let (Some(column), Some(counted)) = (
+                columns.checked_sub(back + 1).and_then(|n| most.get_mut(n)),
+                sample.engines.get(engine),
+            ) {
+                let count = f64::from(counted.in_flight);
+                *column = Some(column.map_or(count, |most| most.max(count)));
+            }
+        }
+        let mut before = None;
+        for column in &mut most {
+            *column = column.or(before);
+            before = *column;
+        }
+        most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headcount::Table;
+
+    /// A minute and a half at ten looks a second, in which engine "0" is given 50 requests a second
+    /// and finishes 40.
+    fn history() -> History {
+        let table = Table::options().engines(2).memfd().unwrap();
+        let mut reading = Reading::of(&table, Duration::from_secs(1));
+        let (start, mut history) = (Instant::now(), History::default());
+        for n in 0..900_u64 {
+            let engine = &mut reading.view.engines[0];
+            (engine.admitted, engine.finished) = (n * 5, n * 4);
+            engine.in_flight = n as u32;
+            history.note(start + Duration::from_millis(n * 100), &reading);
+        }
+        history
+    }
+
+    #[test]
+    fn rates_are_of_late_and_per_second() {
+        let rates = history().rates("0").unwrap();
+        assert!((rates.admitted - 50.0).abs() < 0.1, "{rates:?}");
+        assert!((rates.finished - 40.0).abs() < 0.1, "{rates:?}");
+        assert_eq!(history().rates("1"), Some(Rates::default()));
+        assert_eq!(history().rates("2"), None);
+        assert_eq!(History::default().rates("0"), None);
+    }
+
+    #[test]
+    fn only_the_last_minute_is_remembered() {
+        let history = history();
+        assert_eq!(history.samples.len(), 601);
+        assert_eq!(history.widest_spread(), Some(899.0));
+        let minute: Vec<_> = history.minute("0", 6).into_iter().flatten().collect();
+        assert_eq!(minute, [399.0, 499.0, 599.0, 699.0, 799.0, 899.0]);
+        assert_eq!(history.minute("2", 3), [None; 3]);
+    }
+
+    #[test]
+    fn a_count_that_went_down_is_no_rate() {
+        let table = Table::options().engines(1).memfd().unwrap();
+        let mut reading = Reading::of(&table, Duration::from_secs(1));
+        let (start, mut history) = (Instant::now(), History::default());
+        // Another engine by the same name, in a new slot.
+        for (n, admitted) in [(0, 900), (1, 3)] {
+            reading.view.engines[0].admitted = admitted;
+            history.note(start + Duration::from_secs(n), &reading);
+        }
+        assert_eq!(history.rates("0"), Some(Rates::default()));
+    }
+}

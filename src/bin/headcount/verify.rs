@@ -1,0 +1,117 @@
+//! `headcount verify`.
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{print, printable};
+use crate::source::Source;
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use headcount::{Error, Verification};
+use serde_json::json;
+
+/// Recount every ledger against every count, and check the file against itself.
+///
+/// Frontends may go on meanwhile. What never stands still for long enough to be looked at is said to
+/// be busy, which is no fault.
+#[derive(Args, Debug)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    source: Source,
+    /// Print one JSON object; docs/cli.md says what is in it.
+    #[arg(long)]
+    json: bool,
+}
+
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const GOOD: Style = AnsiColor::Green.on_default();
+
+impl Verify {
+    pub(crate) fn run(self) -> Result<Outcome, Failure> {
+        match self.source.look() {
+            Ok(table) => self.report(&table.verify()?),
+            Err(error) => match kind_of(&error) {
+                Some(kind) => self.report_unopened(kind, error),
+                None => Err(error.into()),
+            },
+        }
+    }
+
+    fn report(&self, found: &Verification) -> Result<Outcome, Failure> {
+        let (counts, ledgers) = (found.counts, found.ledgers);
+        if self.json {
+            let faults = found.faults.iter().map(|fault| {
+                json!({
+                    "kind": fault.kind.name(),
+                    "at": fault.at,
+                    "found": fault.found,
+                    "expected": fault.expected,
+                })
+            });
+            self.print_json(faults.collect(), &found.busy, counts, ledgers)?;
+        } else {
+            let mut out = String::new();
+            for fault in &found.faults {
+                out += &format!("{BAD}{}{BAD:#}\n", printable(&fault.to_string()));
+            }
+            for busy in &found.busy {
+                out += &format!("busy: {}: try again with less traffic\n", printable(busy));
+            }
+            out += &match (found.faults.len(), found.busy.is_empty()) {
+                (0, true) => format!(
+                    "{GOOD}consistent{GOOD:#}: {counts} counts are what {ledgers} ledgers hold\n"
+                ),
+                (0, false) => "consistent, as far as it stood still\n".to_owned(),
+                (faults, _) => format!("{BAD}inconsistent{BAD:#}: {faults} faults\n"),
+            };
+            print(&out)?;
+        }
+        Ok(outcome(found.is_consistent()))
+    }
+
+    /// A table that is damaged so that it cannot be opened.
+    fn report_unopened(&self, kind: &str, error: Error) -> Result<Outcome, Failure> {
+        let error = printable(&error.to_string());
+        if self.json {
+            let fault = json!({ "kind": kind, "at": "the file", "found": error, "expected": null });
+            self.print_json(vec![fault], &[], 0, 0)?;
+        } else {
+            print(&format!("{BAD}{kind}{BAD:#}: {error}\n"))?;
+        }
+        Ok(outcome(false))
+    }
+
+    fn print_json(
+        &self,
+        faults: Vec<serde_json::Value>,
+        busy: &[String],
+        counts: usize,
+        ledgers: usize,
+    ) -> Result<(), Failure> {
+        let json = json!({
+            "schema": 1,
+            "path": self.source.path().display().to_string(),
+            "consistent": faults.is_empty(),
+            "faults": faults,
+            "busy": busy,
+            "counts": counts,
+            "ledgers": ledgers,
+        });
+        print(&format!("{json:#}\n"))
+    }
+}
+
+fn outcome(consistent: bool) -> Outcome {
+    match consistent {
+        true => Outcome::Fine,
+        false => Outcome::CheckFailed,
+    }
+}
+
+/// What sort of fault a table has that cannot be opened, if it is a table.
+fn kind_of(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::Version { .. } | Error::Checksum { .. } | Error::Geometry { .. } => Some("header"),
+        Error::Size { .. } => Some("size"),
+        Error::Mode { .. } => Some("mode"),
+        _ => None,
+    }
+}

@@ -1,0 +1,126 @@
+//! What is wrong with a table, or not as one would expect.
+
+use crate::figures::age;
+use crate::output::printable;
+use crate::reading::is_full;
+use headcount::{EngineState, View};
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// Something that whoever runs the table should know.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Warning {
+    /// What it held is still counted.
+    DeadFrontend {
+        slot: usize,
+        pid: u32,
+        in_flight: u64,
+    },
+    /// Policies take it for absent.
+    StaleSnapshot { age_seconds: f64 },
+    /// Nobody renews the snapshot.
+    NoPublisher,
+    /// No engine takes requests.
+    NoActiveEngine,
+    /// The table takes no more requests, or no more tokens.
+    TableFull { cap: u32, what: &'static str },
+    /// An engine takes no more requests, or no more tokens.
+    EngineFull { engine: String },
+    /// An engine takes nothing new.
+    EngineDraining { engine: String, in_flight: u32 },
+    /// An engine does not answer, it was said.
+    EngineDown { engine: String, in_flight: u32 },
+}
+
+impl Warning {
+    /// All that is wrong, the worst first.
+    pub(crate) fn all(view: &View, stale_after: Duration) -> Vec<Self> {
+        let mut all = Vec::new();
+        if !view.engines.iter().any(|e| e.state == EngineState::Active) {
+            all.push(Self::NoActiveEngine);
+        }
+        for frontend in view.frontends.iter().filter(|frontend| !frontend.alive) {
+            all.push(Self::DeadFrontend {
+                slot: frontend.slot,
+                pid: frontend.pid,
+                in_flight: frontend.in_flight,
+            });
+        }
+        if let Some(snapshot) = &view.snapshot {
+            if snapshot.age > stale_after {
+                let age_seconds = snapshot.age.as_secs_f64();
+                all.push(Self::StaleSnapshot { age_seconds });
+            }
+            if view.publisher.is_none() {
+                all.push(Self::NoPublisher);
+            }
+        }
+        let sum = |of: fn(&headcount::EngineView) -> u32| -> u64 {
+            view.engines.iter().map(|e| u64::from(of(e))).sum()
+        };
+        for (cap, has, what) in [
+            (view.max_in_flight, sum(|e| e.in_flight), "requests"),
+            (view.max_tokens, sum(|e| e.tokens), "tokens"),
+        ] {
+            if let Some(cap) = cap.filter(|cap| has >= u64::from(*cap)) {
+                all.push(Self::TableFull { cap, what });
+            }
+        }
+        for e in &view.engines {
+            let (engine, in_flight) = (e.name.clone(), e.in_flight);
+            match e.state {
+                EngineState::Down => all.push(Self::EngineDown { engine, in_flight }),
+                EngineState::Draining => all.push(Self::EngineDraining { engine, in_flight }),
+                EngineState::Active if is_full(e) => all.push(Self::EngineFull { engine }),
+                EngineState::Active | EngineState::Leaving => {}
+            }
+        }
+        all
+    }
+
+    /// Whether it needs somebody's hand, and is not just how things stand.
+    pub(crate) fn is_serious(&self) -> bool {
+        !matches!(self, Self::EngineDraining { .. } | Self::EngineDown { .. })
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DeadFrontend {
+                slot,
+                pid,
+                in_flight,
+            } => write!(
+                f,
+                "frontend {slot} (pid {pid}) is dead and holds {in_flight}; `headcount reap` returns them"
+            ),
+            Self::StaleSnapshot { age_seconds } => {
+                let old = age(Duration::try_from_secs_f64(*age_seconds).unwrap_or_default());
+                write!(f, "the snapshot is {old} old: policies ignore it")
+            }
+            Self::NoPublisher => write!(f, "nobody publishes: the snapshot gets no younger"),
+            Self::NoActiveEngine => write!(f, "no engine takes requests"),
+            Self::TableFull { cap, what } => {
+                write!(f, "the table is at its cap of {cap} {what}")
+            }
+            Self::EngineFull { engine } => write!(f, "engine {} is at its cap", printable(engine)),
+            Self::EngineDraining { engine, in_flight } => {
+                write!(
+                    f,
+                    "engine {} drains: {in_flight} in flight",
+                    printable(engine)
+                )
+            }
+            Self::EngineDown { engine, in_flight } => {
+                write!(
+                    f,
+                    "engine {} is down: {in_flight} in flight",
+                    printable(engine)
+                )
+            }
+        }
+    }
+}

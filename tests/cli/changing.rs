@@ -1,0 +1,143 @@
+//! Commands that change a table, while frontends are at work on it.
+
+use crate::command::{on, run};
+use crate::scene::{ACTOR, Scene};
+use headcount::{EngineState, Table};
+use headcount_tests::{Actor, directory};
+use std::os::unix::fs::PermissionsExt;
+
+#[test]
+fn it_creates_a_table_and_removes_it() {
+    let directory = directory();
+    let path = directory.path().join("table");
+    let line = "create PATH --engine a --engine http://b:1/v1?x=y=2.5 --frontends 5 --lanes 2 \
+                --max-engines 9 --max-in-flight 100 --max-tokens 5000 --mode 0660";
+    let said = on(&path, line).fine();
+    assert!(
+        said.contains("2 engines (room for 9), room for 5 frontends"),
+        "{said}"
+    );
+    let table = Table::open(&path).unwrap();
+    let (view, facts) = (table.snapshot(), table.facts());
+    assert_eq!(
+        (view.max_in_flight, view.max_tokens),
+        (Some(100), Some(5000))
+    );
+    assert_eq!(
+        (facts.max_engines, facts.max_frontends, facts.lanes),
+        (9, 5, 2)
+    );
+    assert_eq!(view.engines[1].name, "http://b:1/v1?x=y");
+    assert_eq!(view.engines[1].weight, 2.5);
+    let mode = path.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o660);
+    assert_eq!(
+        on(&path, "rm PATH").fine(),
+        format!("removed {}\n", path.display())
+    );
+    assert!(!path.exists());
+}
+
+#[test]
+fn it_does_not_remove_a_table_in_use_unless_forced() {
+    let mut scene = Scene::new();
+    let pid = scene.frontends[0].pid();
+    let said = on(scene.path(), "rm PATH").refused(1);
+    assert!(said.contains(&format!("frontend 0 (pid {pid})")), "{said}");
+    scene.frontends.clear();
+    let mut publisher = Actor::open(ACTOR, scene.path());
+    assert_eq!(publisher.ask("publisher"), "ok");
+    let said = on(scene.path(), "rm PATH").refused(1);
+    assert!(said.contains("publisher"), "{said}");
+    on(scene.path(), "rm PATH --force").fine();
+    assert!(!scene.path().exists());
+}
+
+#[test]
+fn engines_are_drained_downed_and_brought_back() {
+    let mut scene = Scene::new();
+    let state = |scene: &Scene, n: usize| scene.table.snapshot().engines[n].state;
+    let said = on(scene.path(), "drain PATH gpu-0 @2").fine();
+    assert_eq!(
+        said,
+        "gpu-0: drains, 3 in flight\n@2: drains, 3 in flight\n"
+    );
+    assert_eq!(scene.frontends[0].numbers("burst 4"), [0, 4, 0]);
+    on(scene.path(), "undrain PATH gpu-0").fine();
+    assert_eq!(scene.frontends[0].numbers("burst 4"), [4, 0, 0]);
+    on(scene.path(), "down PATH gpu-0").fine();
+    assert_eq!(state(&scene, 0), EngineState::Down);
+    on(scene.path(), "up PATH gpu-0").fine();
+    assert_eq!(state(&scene, 0), EngineState::Active);
+    assert_eq!(state(&scene, 2), EngineState::Draining);
+}
+
+#[test]
+fn engines_come_and_go() {
+    let mut scene = Scene::new();
+    let said = on(
+        scene.path(),
+        "add PATH x y=3 --max-in-flight 8 --max-tokens 900",
+    )
+    .fine();
+    assert_eq!(said, "x: added as @3\ny: added as @4\n");
+    let view = scene.table.snapshot();
+    let y = &view.engines[4];
+    assert_eq!(
+        (y.weight, y.max_in_flight, y.max_tokens),
+        (3.0, Some(8), Some(900))
+    );
+    assert_eq!(
+        on(scene.path(), "remove PATH gpu-0").fine(),
+        "gpu-0: removed, 3 in flight\n"
+    );
+    assert_eq!(
+        scene.table.snapshot().engines[0].state,
+        EngineState::Leaving
+    );
+    assert!(on(scene.path(), "show PATH").fine().contains("leaving"));
+    assert_eq!(scene.frontends[0].numbers("burst 2")[0], 0);
+}
+
+#[test]
+fn caps_and_weights_change() {
+    let scene = Scene::new();
+    let caps = || {
+        let view = scene.table.snapshot();
+        (view.engines[0].max_in_flight, view.engines[0].max_tokens)
+    };
+    let said = on(scene.path(), "cap PATH gpu-0 10").fine();
+    assert_eq!(said, "gpu-0: at most 10 requests, no cap on tokens\n");
+    on(scene.path(), "cap PATH gpu-0 --tokens 7000").fine();
+    assert_eq!(caps(), (Some(10), Some(7000)));
+    on(scene.path(), "cap PATH gpu-0 none").fine();
+    assert_eq!(caps(), (None, Some(7000)));
+    on(scene.path(), "weight PATH gpu-0 2.5").fine();
+    assert_eq!(scene.table.snapshot().engines[0].weight, 2.5);
+}
+
+#[test]
+fn the_dead_are_reaped() {
+    let mut scene = Scene::new();
+    assert!(
+        on(scene.path(), "reap PATH")
+            .fine()
+            .starts_with("reaped 0 ")
+    );
+    scene.kill_one();
+    assert_eq!(scene.table.in_flight(), [3, 3, 3]);
+    let said = on(scene.path(), "reap PATH").fine();
+    assert_eq!(
+        said,
+        "reaped 1 dead frontends, which had 3 requests in flight\n"
+    );
+    assert_eq!(scene.table.in_flight(), [2, 2, 2]);
+}
+
+#[test]
+fn a_name_that_a_terminal_would_act_on_is_not_created() {
+    let directory = directory();
+    let path = directory.path().join("table");
+    let path = path.to_str().unwrap();
+    run(["create", path, "--engine", "a\x1b[2Jb"]).refused(2);
+}

@@ -1,0 +1,15 @@
+//! The `headcount` command as its users use it: the built binary, live tables, real frontends.
+
+mod bench;
+mod changing;
+mod command;
+mod ending;
+mod generated;
+mod metrics;
+mod reading;
+mod scene;
+mod showing;
+mod signals;
+mod tmux;
+mod top;
+mod verifying;

@@ -1,0 +1,286 @@
+//! `metrics`, scraped over HTTP.
+
+use crate::command::{command, on};
+use crate::scene::Scene;
+use headcount::{EngineStats, Table};
+use headcount_tests::{eventually, skipped};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A running server.
+struct Server {
+    child: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(path: &Path) -> Self {
+        let mut child = command()
+            .args(["metrics", "--listen", "127.0.0.1:0"])
+            .arg(path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .strip_prefix("listening on http://")
+            .expect("says where it listens");
+        let address = address.trim_end().trim_end_matches("/metrics").to_owned();
+        Self { child, address }
+    }
+
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect(&self.address).unwrap()
+    }
+
+    /// The head and the body of an answer.
+    fn ask(&self, method: &str, path: &str) -> (String, String) {
+        let mut stream = self.connect();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\n\r\n",
+            self.address
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+        (head.to_owned(), body.to_owned())
+    }
+
+    fn scrape(&self) -> String {
+        let (head, body) = self.ask("GET", "/metrics");
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        assert!(
+            head.contains("content-type: text/plain; version=0.0.4"),
+            "{head}"
+        );
+        body
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The value of a sample.
+fn value(metrics: &str, sample: &str) -> Option<f64> {
+    let found = metrics.lines().find_map(|line| line.strip_prefix(sample));
+    found.and_then(|value| value.trim().parse().ok())
+}
+
+#[test]
+fn a_scrape_says_what_the_table_holds() {
+    let mut scene = Scene::new();
+    let server = Server::start(scene.path());
+    let metrics = server.scrape();
+    let expect = |metrics: &str, sample: &str, expected: Option<f64>| {
+        assert_eq!(value(metrics, sample), expected, "{sample} in {metrics}");
+    };
+    expect(
+        &metrics,
+        "headcount_engine_in_flight_requests{engine=\"gpu-0\"}",
+        Some(3.0),
+    );
+    expect(
+        &metrics,
+        "headcount_engine_in_flight_tokens{engine=\"gpu-2\"}",
+        Some(200.0),
+    );
+    expect(
+        &metrics,
+        "headcount_engine_max_in_flight_requests{engine=\"gpu-0\"}",
+        None,
+    );
+    expect(
+        &metrics,
+        "headcount_engine_max_in_flight_requests{engine=\"gpu-1\"}",
+        Some(64.0),
+    );
+    expect(
+        &metrics,
+        "headcount_engine_state{engine=\"gpu-0\",state=\"active\"}",
+        Some(1.0),
+    );
+    expect(&metrics, "headcount_snapshot_age_seconds", None);
+    expect(&metrics, "headcount_publisher_alive", Some(0.0));
+    let pid = scene.kill_one();
+    scene.table.drain(0).unwrap();
+    let mut publisher = scene.table.publisher().unwrap();
+    let stats = EngineStats {
+        waiting: 4,
+        running: 20,
+        kv_usage: 0.41,
+        in_flight: None,
+    };
+    publisher.publish(&[stats; 3]).unwrap();
+    let metrics = server.scrape();
+    let frontend = format!("headcount_frontend_alive{{frontend=\"1\",pid=\"{pid}\"}}");
+    expect(&metrics, &frontend, Some(0.0));
+    expect(
+        &metrics,
+        "headcount_engine_state{engine=\"gpu-0\",state=\"active\"}",
+        Some(0.0),
+    );
+    expect(
+        &metrics,
+        "headcount_engine_state{engine=\"gpu-0\",state=\"draining\"}",
+        Some(1.0),
+    );
+    expect(
+        &metrics,
+        "headcount_engine_kv_cache_usage_ratio{engine=\"gpu-1\"}",
+        Some(0.41),
+    );
+    expect(
+        &metrics,
+        "headcount_engine_waiting_requests{engine=\"gpu-1\"}",
+        Some(4.0),
+    );
+    expect(&metrics, "headcount_publisher_alive", Some(1.0));
+    let age = value(&metrics, "headcount_snapshot_age_seconds").expect("an age");
+    assert!((0.0..60.0).contains(&age), "{age}");
+    assert_eq!(scene.table.in_flight(), [3, 3, 3], "nobody was reaped");
+}
+
+#[test]
+fn the_names_are_prometheus_own_and_those_documented() {
+    let engine = headcount::Engine::named("quote\"and\\backslash");
+    let options = Table::options()
+        .engine(engine.max_in_flight(5).max_tokens(50))
+        .max_in_flight(9)
+        .max_tokens(90);
+    let table = headcount_tests::TestTable::new(&options);
+    let _frontend = table.join().unwrap();
+    table
+        .publisher()
+        .unwrap()
+        .publish(&[EngineStats::default()])
+        .unwrap();
+    let metrics = on(table.path(), "metrics PATH --once").fine();
+    let names: BTreeSet<_> = (metrics.lines())
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
+        .collect();
+    let document = include_str!("../../docs/cli.md");
+    let documented: BTreeSet<_> = (document.lines())
+        .filter_map(|line| line.strip_prefix("| `headcount_")?.split(['`', '{']).next())
+        .collect();
+    let documented = documented.iter().map(|name| format!("headcount_{name}"));
+    assert_eq!(
+        names,
+        documented
+            .collect::<Vec<_>>()
+            .iter()
+            .map(String::as_str)
+            .collect()
+    );
+    let promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut promtool) = promtool else {
+        return skipped("promtool check metrics", "promtool is not installed");
+    };
+    promtool
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(metrics.as_bytes())
+        .unwrap();
+    let said = promtool.wait_with_output().unwrap();
+    let complaints = String::from_utf8_lossy(&said.stderr) + String::from_utf8_lossy(&said.stdout);
+    assert!(
+        said.status.success() && complaints.is_empty(),
+        "{complaints}"
+    );
+}
+
+#[test]
+fn what_is_no_scrape_is_answered_as_http_does() {
+    let scene = Scene::new();
+    let server = Server::start(scene.path());
+    assert!(server.ask("GET", "/").1.contains("/metrics"));
+    assert!(server.ask("GET", "/other").0.starts_with("HTTP/1.1 404 "));
+    let (head, _) = server.ask("POST", "/metrics");
+    assert!(
+        head.starts_with("HTTP/1.1 405 ") && head.contains("allow: GET"),
+        "{head}"
+    );
+    assert_eq!(server.ask("HEAD", "/metrics").1, "");
+    for nonsense in [
+        "\r\n\r\n",
+        "\0\0\0\0",
+        "GET",
+        "GET /metrics HTTP/9.9\r\n\r\n",
+    ] {
+        let mut stream = server.connect();
+        stream.write_all(nonsense.as_bytes()).unwrap();
+    }
+    // Clients that say nothing, and one that never reads, cost nobody else an answer.
+    let silent: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    let mut deaf = server.connect();
+    deaf.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .unwrap();
+    server.scrape();
+    drop((silent, deaf));
+}
+
+#[test]
+fn more_connections_than_it_serves_do_not_end_it() {
+    let scene = Scene::new();
+    let server = Server::start(scene.path());
+    let crowd: Vec<_> = (0..100).map(|_| server.connect()).collect();
+    drop(crowd);
+    eventually("it answers again", || {
+        let mut stream = server.connect();
+        let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer.starts_with("HTTP/1.1 200")
+    });
+}
+
+#[test]
+fn it_serves_the_table_that_lies_at_the_path() {
+    let scene = Scene::new();
+    let server = Server::start(scene.path());
+    assert!(server.scrape().contains("gpu-0"));
+    fs::remove_file(scene.path()).unwrap();
+    let (head, body) = server.ask("GET", "/metrics");
+    assert!(
+        head.starts_with("HTTP/1.1 503 ") && body.contains("does not exist"),
+        "{head} {body}"
+    );
+    Table::options().engines(2).create(scene.path()).unwrap();
+    let metrics = server.scrape();
+    assert!(
+        !metrics.contains("gpu-0") && metrics.contains("{engine=\"1\"}"),
+        "{metrics}"
+    );
+}
+
+#[test]
+fn totals_are_counted() {
+    let mut scene = Scene::new();
+    let server = Server::start(scene.path());
+    let total = |what: &str| {
+        let sample = format!("headcount_engine_requests_{what}_total{{engine=\"gpu-1\"}}");
+        value(&server.scrape(), &sample).expect("a total")
+    };
+    assert_eq!([total("admitted"), total("finished")], [3.0, 0.0]);
+    scene.frontends[1].ask("finish-all");
+    scene.frontends[0].numbers("burst 6");
+    assert_eq!([total("admitted"), total("finished")], [5.0, 1.0]);
+}

@@ -1,0 +1,182 @@
+//! `show`: aligned in 80 columns, what is wrong standing out, JSON as documented.
+
+use crate::command::{command, on};
+use crate::scene::{ACTOR, Scene};
+use headcount::{Engine, Table};
+use headcount_tests::{Actor, TestTable, eventually};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Stdio;
+
+/// The line that begins with a word.
+fn line<'a>(text: &'a str, first: &str) -> Vec<&'a str> {
+    let mut lines = text
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let found = lines.find(|words| words.first() == Some(&first));
+    found.unwrap_or_else(|| panic!("a line of {first} in {text}"))
+}
+
+#[test]
+fn it_shows_engines_and_frontends() {
+    let mut scene = Scene::new();
+    let shown = on(scene.path(), "show PATH").fine();
+    assert!(
+        shown.contains("9 in flight, 600 tokens\nno publisher, no snapshot\n"),
+        "{shown}"
+    );
+    let gpu = line(&shown, "gpu-1");
+    assert_eq!(gpu[..3], ["gpu-1", "active", "3"], "{shown}");
+    assert_eq!(gpu[4..10], ["33%", "64", "200", "-", "-", "-"], "{shown}");
+    let pid = scene.frontends[1].pid().to_string();
+    assert_eq!(line(&shown, "1")[..5], ["1", pid.as_str(), "yes", "3", "0"]);
+    assert!(!shown.contains('!'), "nothing is wrong: {shown}");
+    assert!(!shown.contains('\x1b'), "no colour in a pipe");
+    scene.frontends[0].ask("finish-all");
+    let shown = on(scene.path(), "show PATH").fine();
+    assert!(shown.contains(": 3 in flight"), "{shown}");
+}
+
+#[test]
+fn what_is_wrong_stands_out() {
+    let mut scene = Scene::new();
+    scene.table.set_caps(0, Some(3), None).unwrap();
+    scene.table.drain(1).unwrap();
+    scene.table.down(2).unwrap();
+    let mut publisher = Actor::open(ACTOR, scene.path());
+    assert_eq!(publisher.ask("publisher"), "ok");
+    assert_eq!(publisher.ask("publish 7"), "ok");
+    let pid = scene.kill_one();
+    let shown = on(scene.path(), "show PATH --stale-after 600").fine();
+    for said in [
+        format!("! frontend 1 (pid {pid}) is dead and holds 3; `headcount reap` returns them"),
+        "! engine gpu-0 is at its cap".to_owned(),
+        "! engine gpu-1 drains: 3 in flight".to_owned(),
+        "! engine gpu-2 is down: 3 in flight".to_owned(),
+        format!("publisher pid {}, snapshot ", publisher.pid()),
+    ] {
+        assert!(shown.contains(&said), "{said:?} in {shown}");
+    }
+    assert_eq!(line(&shown, "gpu-0")[1], "full");
+    assert_eq!(line(&shown, "1")[2], "DEAD");
+    assert!(!shown.contains("ignore"), "not stale yet: {shown}");
+    publisher.kill();
+    eventually("the snapshot gets stale", || {
+        let shown = on(scene.path(), "show PATH --stale-after 0.2").fine();
+        shown.contains("old: policies ignore it") && shown.contains("! nobody publishes")
+    });
+    scene.table.drain(0).unwrap();
+    assert!(
+        on(scene.path(), "show PATH")
+            .fine()
+            .contains("! no engine takes requests")
+    );
+}
+
+#[test]
+fn it_keeps_within_80_columns() {
+    let mut options = Table::options().max_in_flight(1_000_000);
+    for n in 0..40 {
+        let name = format!("http://host-{n}.a-cluster-of-some-size.example:8000/v1/completions");
+        options = options.engine(Engine::named(name).weight(0.5 + n as f32));
+    }
+    let table = TestTable::new(&options);
+    let mut frontend = Actor::join(ACTOR, table.path());
+    frontend.numbers("burst-tokens 4000 200000");
+    table.set_caps(3, Some(1_000_000), None).unwrap();
+    let mut publisher = table.publisher().unwrap();
+    let stats = headcount::EngineStats {
+        waiting: u32::MAX,
+        running: u32::MAX,
+        kv_usage: 1.0,
+        in_flight: None,
+    };
+    publisher.publish(&[stats; 40]).unwrap();
+    let shown = on(table.path(), "show PATH").fine();
+    let start = shown.find("\nENGINE").expect("a table of engines");
+    let rows: Vec<_> = shown[start + 1..].lines().take(41).collect();
+    for row in &rows {
+        assert!(row.chars().count() <= 80, "{row}");
+    }
+    // The end of a name is where names differ.
+    assert!(rows[1].contains("ions active"), "{shown}");
+    let ends: BTreeSet<_> = rows.iter().map(|row| row.chars().count()).collect();
+    assert_eq!(ends.len(), 1, "aligned on the right: {shown}");
+}
+
+/// The paths of all fields of a value, elements of arrays taken together.
+fn fields(value: &Value, at: &str, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                into.insert(format!("{at}.{key}"));
+                fields(value, &format!("{at}.{key}"), into);
+            }
+        }
+        Value::Array(array) => array.iter().for_each(|value| fields(value, at, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn json_is_as_documented() {
+    let mut scene = Scene::new();
+    let mut publisher = scene.table.publisher().unwrap();
+    publisher
+        .publish_with(&[headcount::EngineStats::default(); 3], [5, 1])
+        .unwrap();
+    scene.kill_one();
+    let shown = on(scene.path(), "show PATH --json --stale-after 600").fine();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["in_flight"], 9);
+    assert_eq!(shown["spread"], 0.0);
+    assert_eq!(shown["engines"][1]["max_in_flight"], 64);
+    assert_eq!(shown["engines"][0]["max_in_flight"], Value::Null);
+    assert_eq!(shown["frontends"][1]["alive"], false);
+    assert_eq!(shown["warnings"][0]["kind"], "dead_frontend");
+    assert_eq!(shown["snapshot"]["words"], serde_json::json!([5, 1]));
+    assert_eq!(shown["table"]["mode"], "0600");
+    // The example in the documentation has these fields and no others.
+    let document = include_str!("../../docs/cli.md");
+    let example = document.split("```json\n").nth(1).expect("an example");
+    let example = example.split("```").next().expect("its end");
+    let example: Value = serde_json::from_str(example).expect("the example is JSON");
+    let (mut there, mut documented) = (BTreeSet::new(), BTreeSet::new());
+    fields(&shown, "", &mut there);
+    fields(&example, "", &mut documented);
+    assert_eq!(there, documented);
+}
+
+#[test]
+fn it_watches_until_nobody_reads() {
+    let mut scene = Scene::new();
+    let mut child = command()
+        .args(["show", "--json", "--watch=0.02"])
+        .env("HEADCOUNT_TABLE", scene.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut in_flight = || {
+        let line = lines.next().expect("another line").unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()["in_flight"].as_u64()
+    };
+    assert_eq!([in_flight(), in_flight()], [Some(9), Some(9)]);
+    scene.frontends[0].ask("finish-all");
+    eventually("the change is shown", || in_flight() == Some(3));
+    drop(lines);
+    assert!(
+        child.wait().unwrap().success(),
+        "it ends when its pipe does"
+    );
+    let mut complaint = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut complaint)
+        .unwrap();
+    assert_eq!(complaint, "");
+}

@@ -1,0 +1,214 @@
+//! `top`, driven in a terminal.
+
+use crate::command::binary;
+use crate::scene::Scene;
+use crate::tmux::{Terminal, is_there};
+use headcount::EngineState;
+use headcount_tests::{eventually, skipped};
+use std::fs;
+
+/// A scene, and `top` that shows it.
+fn watched(columns: u16, rows: u16) -> Option<(Scene, Terminal)> {
+    if !is_there() {
+        skipped("top", "tmux is not installed");
+        return None;
+    }
+    let scene = Scene::new();
+    let line = format!("'{}' top '{}'", binary().display(), scene.path().display());
+    let terminal = Terminal::run(columns, rows, &line);
+    terminal.wait_for_text("gpu-2");
+    Some((scene, terminal))
+}
+
+/// A screen without what differs from run to run: the path, pids and ages.
+fn plain(screen: &[String], scene: &Scene) -> Vec<String> {
+    let path = scene.path().display().to_string();
+    let pids = scene.frontends.iter().map(|f| format!("{:>8}", f.pid()));
+    let pids: Vec<_> = pids.collect();
+    let one = |line: &String| {
+        let mut line = line.replace(&path, "PATH");
+        for pid in &pids {
+            line = line.replace(pid, "     PID");
+        }
+        match line.split_once("  ").filter(|_| line.ends_with(" ago")) {
+            Some(_) => {
+                let words: Vec<_> = line.split_whitespace().collect();
+                words[..5].join(" ")
+            }
+            None => line,
+        }
+    };
+    screen.iter().map(one).collect()
+}
+
+#[test]
+fn the_screen_is_right_at_80_by_24() {
+    let Some((scene, terminal)) = watched(80, 24) else {
+        return;
+    };
+    // The rates are there once there are two looks.
+    let screen = terminal.wait_for_text("  0.0   0.0 ");
+    let screen = plain(&screen, &scene);
+    assert_eq!(screen.len(), 24);
+    assert_eq!(screen[0], "PATH 9 in flight");
+    assert!(
+        screen[1].starts_with("spread 0 (minute 0), "),
+        "{screen:#?}"
+    );
+    assert!(
+        screen[1].ends_with("/s in, 0.0/s out, no snapshot"),
+        "{screen:#?}"
+    );
+    let heads = "ENGINE STATE IN-FL LAST MINUTE IN/s OUT/s WAIT RUN KV";
+    assert_eq!(
+        screen[2].split_whitespace().collect::<Vec<_>>().join(" "),
+        heads
+    );
+    for (n, line) in screen[3..6].iter().enumerate() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(
+            words[..3],
+            [&format!("gpu-{n}"), "active", "3"],
+            "{screen:#?}"
+        );
+        // 3 of a cap of 64 is less than a character; 3 where nobody has more is the whole bar.
+        assert!(
+            line.contains(if n == 1 {
+                "▍"
+            } else {
+                "████████"
+            }),
+            "{screen:#?}"
+        );
+        assert!(line.ends_with("0.0     -     -    -"), "{screen:#?}");
+    }
+    assert_eq!(screen[7], "FRONTEND      PID ALIVE  IN-FL TOKENS  JOINED");
+    assert_eq!(screen[8..10], ["0 PID yes 6 600", "1 PID yes 3 0"]);
+    assert_eq!(screen[10..23], [const { String::new() }; 13]);
+    assert_eq!(
+        screen[23],
+        "q quit  ? help  p pause  s sort: number  d drain  u undrain  arrows choose"
+    );
+}
+
+#[test]
+fn the_screen_is_right_at_other_sizes_and_after_a_resize() {
+    let Some((mut scene, terminal)) = watched(120, 40) else {
+        return;
+    };
+    let wide = terminal.wait_for_text("TOKENS   CAP");
+    assert!(wide[4].ends_with("200    64"), "{wide:#?}");
+    assert!(wide[39].starts_with("q quit"), "{wide:#?}");
+    terminal.resize(40, 10);
+    let small = terminal.wait_for("it is drawn anew", |screen| {
+        screen.len() == 10 && screen[0].ends_with(" 9 in flight") && screen[9].starts_with("q ")
+    });
+    assert!(small[0].ends_with(" 9 in flight"), "{small:#?}");
+    assert!(
+        small[2].starts_with("ENGINE") && small[5].starts_with("gpu-2"),
+        "{small:#?}"
+    );
+    assert!(
+        small.iter().all(|line| line.chars().count() <= 40),
+        "{small:#?}"
+    );
+    terminal.resize(12, 3);
+    terminal.wait_for("two engines are left", |screen| {
+        screen.len() == 3 && screen[1].starts_with("gpu-0") && screen[2].starts_with("gpu-1")
+    });
+    terminal.resize(1, 1);
+    terminal.wait_for("something is left", |screen| screen.len() == 1);
+    terminal.resize(80, 24);
+    scene.frontends[0].ask("finish-all");
+    terminal.wait_for_text("PATH 3 in flight".trim_start_matches("PATH"));
+    let screen = terminal.wait_for("all of it is back", |screen| {
+        screen[23].contains("arrows choose")
+    });
+    assert!(screen[5].starts_with("gpu-2"), "{screen:#?}");
+}
+
+#[test]
+fn keys_drain_and_undrain_but_ask_first() {
+    let Some((scene, terminal)) = watched(80, 24) else {
+        return;
+    };
+    let state = |n: usize| scene.table.snapshot().engines[n].state;
+    terminal.press("Down");
+    terminal.press("d");
+    terminal.wait_for_text("Drain gpu-1?");
+    terminal.press("n");
+    terminal.wait_for("the question is gone", |screen| {
+        !screen.iter().any(|line| line.contains("Drain gpu-1?"))
+    });
+    assert_eq!(state(1), EngineState::Active);
+    terminal.press("d");
+    terminal.wait_for_text("Drain gpu-1?");
+    terminal.press("y");
+    terminal.wait_for_text("gpu-1 drains");
+    terminal.wait_for_text("! engine gpu-1 drains: 3 in flight");
+    assert_eq!(
+        [state(0), state(1), state(2)],
+        [
+            EngineState::Active,
+            EngineState::Draining,
+            EngineState::Active
+        ]
+    );
+    terminal.press("u");
+    terminal.wait_for_text("Undrain gpu-1?");
+    terminal.press("y");
+    terminal.wait_for_text("gpu-1 takes requests");
+    assert_eq!(state(1), EngineState::Active);
+    assert_eq!(terminal.knows("alternate_on"), "1");
+    terminal.press("q");
+    eventually("it quits", || terminal.knows("alternate_on") == "0");
+}
+
+#[test]
+fn keys_sort_pause_and_help() {
+    let Some((mut scene, terminal)) = watched(80, 24) else {
+        return;
+    };
+    assert_eq!(scene.frontends[0].ask("route pin 2"), "engine 2");
+    terminal.wait_for_text(" 10 in flight");
+    terminal.press("s");
+    terminal.press("s");
+    terminal.wait_for("the fullest comes first", |screen| {
+        screen[3].starts_with("gpu-2")
+    });
+    terminal.press("p");
+    terminal.wait_for_text("PAUSED");
+    scene.frontends[0].ask("finish-all");
+    terminal.press("?");
+    terminal.wait_for_text("Help");
+    terminal.press("x");
+    let paused = terminal.wait_for("the help is gone", |screen| {
+        !screen.iter().any(|line| line.contains("Help"))
+    });
+    assert!(paused[0].contains(" 10 in flight"), "{paused:#?}");
+    terminal.press("p");
+    terminal.wait_for_text(" 3 in flight");
+    let pid = scene.kill_one();
+    terminal.wait_for_text(&format!("(pid {pid}) is dead and holds 3"));
+    terminal.wait_for_text("DEAD");
+    let colours = terminal.coloured();
+    // Red is said as a colour of its own, or as the second of the palette.
+    let red = ["\x1b[31m", "\x1b[38;5;1m"];
+    assert!(red.iter().any(|red| colours.contains(red)), "{colours:?}");
+    fs::remove_file(scene.path()).unwrap();
+    terminal.wait_for_text("does not exist");
+}
+
+#[test]
+fn rates_are_shown() {
+    let Some((mut scene, terminal)) = watched(80, 24) else {
+        return;
+    };
+    for frontend in &mut scene.frontends {
+        assert_eq!(frontend.ask("churn 1"), "ok");
+    }
+    terminal.wait_for("requests per second", |screen| {
+        let words: Vec<_> = screen[3].split_whitespace().collect();
+        screen[1].contains("k/s in") || words.iter().any(|word| word.ends_with(['k', 'M']))
+    });
+}

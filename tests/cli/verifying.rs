@@ -1,0 +1,84 @@
+//! `verify` and `dump`.
+
+use crate::command::on;
+use crate::scene::Scene;
+use headcount_tests::Damage;
+use serde_json::Value;
+use std::fs;
+
+#[test]
+fn a_table_in_use_is_consistent() {
+    let mut scene = Scene::new();
+    let said = on(scene.path(), "verify PATH").fine();
+    assert_eq!(said, "consistent: 65 counts are what 256 ledgers hold\n");
+    for frontend in &mut scene.frontends {
+        assert_eq!(frontend.ask("churn 2"), "ok");
+    }
+    for _ in 0..5 {
+        assert!(
+            on(scene.path(), "verify PATH")
+                .fine()
+                .starts_with("consistent")
+        );
+    }
+    scene.kill_one();
+    let found: Value =
+        serde_json::from_str(&on(scene.path(), "verify PATH --json").fine()).unwrap();
+    assert_eq!(found["consistent"], true);
+    assert_eq!(found["faults"], Value::Array(vec![]));
+}
+
+#[test]
+fn damage_is_named() {
+    let scene = Scene::new();
+    let damage = Damage::to(&scene.table, scene.path());
+    damage.change("ledgers", 200, 2, |word| word + 5);
+    let ran = on(scene.path(), "verify PATH");
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{ran:?}");
+    assert!(ran.out.contains("ledger: frontend slot 50"), "{}", ran.out);
+    let count = "requests: engine 2 (\"gpu-2\"): 3 requests counted, but should be the 8";
+    assert!(ran.out.contains(count), "{}", ran.out);
+    assert!(ran.out.ends_with("inconsistent: 2 faults\n"), "{}", ran.out);
+    let ran = on(scene.path(), "verify PATH --json");
+    let found: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (ran.code, &found["faults"][1]["kind"]),
+        (1, &"requests".into())
+    );
+}
+
+#[test]
+fn damage_that_keeps_a_table_from_being_opened_is_named_too() {
+    let scene = Scene::new();
+    let damage = Damage::to(&scene.table, scene.path());
+    damage.change("header", 0, 5, |frontends| frontends + 1);
+    let ran = on(scene.path(), "verify PATH");
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""), "{ran:?}");
+    assert!(
+        ran.out.starts_with("header: ") && ran.out.contains("checksum"),
+        "{}",
+        ran.out
+    );
+    on(scene.path(), "show PATH").refused(3);
+    on(scene.path(), "rm PATH").refused(3);
+    on(scene.path(), "rm PATH --force").fine();
+}
+
+#[test]
+fn a_dump_has_every_word_that_is_not_zero() {
+    let mut scene = Scene::new();
+    scene.kill_one();
+    let dump = on(scene.path(), "dump PATH").fine();
+    let words = dump.lines().filter(|line| line.contains("]  ")).count();
+    let bytes = fs::read(scene.path()).unwrap();
+    let (chunks, _) = bytes.as_chunks::<8>();
+    assert_eq!(words, chunks.iter().filter(|word| **word != [0; 8]).count());
+    for said in [
+        "magic \"HEADCNT",
+        "3 Active by",
+        "row 1: 1 requests",
+        "taken, joined 1 times",
+    ] {
+        assert!(dump.contains(said), "{said}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Damage to a table's file, by what a dump of it says of where things lie.
+
+use headcount::Table;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// A table's file that is open to be damaged.
+#[derive(Debug)]
+pub struct Damage {
+    file: File,
+    dump: String,
+}
+
+/// A part of the file.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    offset: u64,
+    element: u64,
+}
+
+impl Damage {
+    /// Opens the file of a table.
+    pub fn to(table: &Table, path: &Path) -> Self {
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        Self {
+            file: file.expect("opens the table's file"),
+            dump: table.dump().expect("dumps the table"),
+        }
+    }
+
+    /// The part of that name, as in "words at 0x380: 65 of 8 bytes".
+    pub fn part(&self, name: &str) -> Part {
+        let head = format!("{name} at 0x");
+        let mut lines = self.dump.lines();
+        let line = lines.find_map(|line| line.strip_prefix(&head));
+        let line = line.unwrap_or_else(|| panic!("the dump has {name}"));
+        let (offset, rest) = line.split_once(": ").expect("an offset");
+        let element = rest.split(' ').nth(2).expect("the bytes of an element");
+        Part {
+            offset: u64::from_str_radix(offset, 16).expect("a hexadecimal offset"),
+            element: element.parse().expect("a number of bytes"),
+        }
+    }
+
+    /// Changes the n-th word of an element.
+    pub fn change(&self, part: &str, index: u64, n: u64, change: impl FnOnce(u64) -> u64) {
+        let part = self.part(part);
+        let at = part.offset + index * part.element + n * 8;
+        let mut word = [0; 8];
+        self.file.read_exact_at(&mut word, at).expect("reads");
+        let changed = change(u64::from_le_bytes(word)).to_le_bytes();
+        self.file.write_all_at(&changed, at).expect("writes");
+    }
+
+    /// The file itself.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}

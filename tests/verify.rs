@@ -1,0 +1,256 @@
+//! `Table::verify`: each kind of damage is found and named, and a running table is never accused.
+
+use headcount::{EngineStats, FaultKind, Table, Verification};
+use headcount_tests::{Actor, Damage, Random, TestTable, spawn_all};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
+
+fn kinds(found: &Verification) -> Vec<FaultKind> {
+    found.faults.iter().map(|fault| fault.kind).collect()
+}
+
+/// Damages a table in use, and returns what is found then.
+fn damaged(damage: impl FnOnce(&Damage, &TestTable)) -> Verification {
+    let table = TestTable::new(&Table::options().engines(4).max_frontends(8).lanes(2));
+    let mut frontends = spawn_all(ACTOR, table.path(), 2);
+    frontends[0].numbers("burst-tokens 6 100");
+    frontends[1].numbers("burst 5");
+    let mut publisher = table.publisher().unwrap();
+    publisher.publish(&[EngineStats::default(); 4]).unwrap();
+    let looker = Table::open_read_only(table.path()).unwrap();
+    let before = looker.verify().unwrap();
+    assert!(
+        before.is_consistent() && before.busy.is_empty(),
+        "{before:?}"
+    );
+    damage(&Damage::to(&looker, table.path()), &table);
+    let found = looker.verify().unwrap();
+    for fault in &found.faults {
+        println!("{fault}");
+    }
+    // The library must live with it, whatever it is.
+    drop((looker.snapshot(), looker.dump().unwrap()));
+    found
+}
+
+#[test]
+fn a_wrong_count_is_found() {
+    let found = damaged(|damage, _| damage.change("words", 2, 0, |word| word + (1 << 42)));
+    assert_eq!(kinds(&found), [FaultKind::Requests]);
+    assert!(found.faults[0].at.contains("engine 2"), "{found:?}");
+    let found = damaged(|damage, _| damage.change("words", 3, 0, |word| word - (1 << 42)));
+    assert_eq!(kinds(&found), [FaultKind::Requests]);
+}
+
+#[test]
+fn wrong_tokens_are_found() {
+    let found = damaged(|damage, _| damage.change("tokens", 0, 0, |word| word + (1 << 32)));
+    assert_eq!(kinds(&found), [FaultKind::Tokens]);
+}
+
+#[test]
+fn a_wrong_ledger_is_found() {
+    // The first lane of the first frontend: a request more on engine 1.
+    let found = damaged(|damage, _| damage.change("ledgers", 0, 1, |word| word + 1));
+    assert_eq!(kinds(&found), [FaultKind::Requests]);
+    assert!(found.faults[0].at.contains("engine 1"), "{found:?}");
+}
+
+#[test]
+fn a_ledger_of_nobody_is_found() {
+    let found = damaged(|damage, _| damage.change("ledgers", 14, 1, |word| word + 3));
+    assert_eq!(kinds(&found), [FaultKind::Ledger, FaultKind::Requests]);
+    assert!(found.faults[0].at.contains("slot 7"), "{found:?}");
+}
+
+#[test]
+fn an_impossible_slot_is_found() {
+    let found = damaged(|damage, _| damage.change("slots", 5, 0, |_| 2));
+    assert_eq!(kinds(&found), [FaultKind::Slot]);
+}
+
+#[test]
+fn an_impossible_lane_is_found() {
+    const INTENT: u64 = 1;
+    const CONFIRMED: u64 = 8;
+    for (lane, word, value) in [
+        (14, INTENT, 1 << 50),
+        (14, INTENT, 1 << 63),
+        (0, INTENT, (1 << 63) | (8000 << 30)),
+        (0, INTENT, (1 << 63) | 12345),
+        (1, CONFIRMED, 1 << 40),
+    ] {
+        let found = damaged(|damage, _| damage.change("lanes", lane, word, |_| value));
+        assert!(
+            kinds(&found).contains(&FaultKind::Lane),
+            "{lane} {word} {found:?}"
+        );
+    }
+}
+
+#[test]
+fn an_impossible_engine_is_found() {
+    let changes: [(&str, u64, u64, u64); 8] = [
+        ("limits", 0, 0, u64::from(f32::NAN.to_bits()) << 32),
+        ("limits", 0, 0, 5),
+        ("engines", 0, 3, u64::from_le_bytes(*b"\x1b[2J\0\0\0\0")),
+        ("engines", 1, 2, 300),
+        ("engines", 1, 3, u64::from(b'0')),
+        ("engines", 2, 0, 7),
+        ("words", 40, 0, 1 << 42),
+        ("words", 40, 0, 2 << 62),
+    ];
+    for (part, index, n, value) in changes {
+        let found = damaged(|damage, _| damage.change(part, index, n, |_| value));
+        assert!(
+            kinds(&found).contains(&FaultKind::Engine),
+            "{part} {index} {n} {found:?}"
+        );
+    }
+    let found = damaged(|damage, _| damage.change("control", 0, 32, |_| 1000));
+    assert!(kinds(&found).contains(&FaultKind::Engine), "{found:?}");
+}
+
+#[test]
+fn an_impossible_publication_is_found() {
+    let head = 8;
+    let kv_usage = |damage: &Damage, _: &TestTable| {
+        damage.change("publications", 1, head + 1, |_| f32::to_bits(1.5).into());
+    };
+    assert_eq!(kinds(&damaged(kv_usage)), [FaultKind::Publication]);
+    let rows = |damage: &Damage, _: &TestTable| damage.change("publications", 1, 3, |_| 5000);
+    assert_eq!(kinds(&damaged(rows)), [FaultKind::Publication]);
+    let arrivals = |damage: &Damage, _: &TestTable| {
+        damage.change("publications", 1, 4, |word| word + 1);
+    };
+    assert_eq!(kinds(&damaged(arrivals)), [FaultKind::Publication]);
+}
+
+#[test]
+fn a_damaged_header_and_file_are_found() {
+    let found = damaged(|damage, _| damage.change("header", 0, 5, |word| word ^ 1));
+    assert_eq!(kinds(&found), [FaultKind::Header]);
+    let found = damaged(|damage, _| {
+        let size = damage.file().metadata().unwrap().len();
+        damage.file().set_len(size + 4096).unwrap();
+    });
+    assert_eq!(kinds(&found), [FaultKind::Size]);
+    let found = damaged(|_, table| {
+        fs::set_permissions(table.path(), Permissions::from_mode(0o666)).unwrap();
+    });
+    assert_eq!(kinds(&found), [FaultKind::Mode]);
+}
+
+/// What many looks at a running table have found.
+#[derive(Debug, Default)]
+struct Looks {
+    all: usize,
+    conclusive: usize,
+}
+
+/// Looks at a table again and again, which must never look inconsistent.
+fn look_for(seconds: u64, table: &Table, mut meanwhile: impl FnMut()) -> Looks {
+    let mut looks = Looks::default();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(seconds) {
+        meanwhile();
+        let found = table.verify().unwrap();
+        assert!(found.is_consistent(), "{found:?}");
+        looks.all += 1;
+        looks.conclusive += usize::from(found.busy.is_empty());
+    }
+    println!("{looks:?}");
+    looks
+}
+
+#[test]
+fn a_table_in_full_use_is_not_accused() {
+    let table = TestTable::new(&Table::options().engines(3).max_in_flight(5000));
+    let looker = Table::open_read_only(table.path()).unwrap();
+    let mut frontends = spawn_all(ACTOR, table.path(), 3);
+    for frontend in &mut frontends {
+        assert_eq!(frontend.ask("churn 2"), "ok");
+    }
+    let mut others: Vec<_> = (0..3).map(|_| Actor::open(ACTOR, table.path())).collect();
+    for (other, what) in
+        others
+            .iter_mut()
+            .zip(["publish-forever", "reap-forever", "add-and-remove-forever"])
+    {
+        assert_eq!(other.ask(what), "ok");
+    }
+    let looks = look_for(3, &looker, || ());
+    assert!(looks.all > 0);
+    // At rest all of it can be seen.
+    frontends
+        .iter_mut()
+        .for_each(|frontend| assert_eq!(frontend.ask("pause"), "ok"));
+    drop(others);
+    let found = looker.verify().unwrap();
+    assert!(found.is_consistent() && found.busy.is_empty(), "{found:?}");
+}
+
+#[test]
+fn frontends_that_die_in_the_midst_of_an_operation_are_accounted_for() {
+    let table = TestTable::with_engines(2);
+    let looker = Table::open_read_only(table.path()).unwrap();
+    let mut random = Random::seeded();
+    let mut frontends = spawn_all(ACTOR, table.path(), 1);
+    frontends
+        .iter_mut()
+        .for_each(|f| assert_eq!(f.ask("churn 2"), "ok"));
+    // Each killed while it is routing at full speed; nobody reaps, so what it was in stays.
+    let mut dead = 0;
+    let looks = look_for(4, &looker, || {
+        if dead < 40 {
+            let mut victim = Actor::start(&mut std::process::Command::new(ACTOR));
+            // Opening would reap; joining does as well, and both before the others die below.
+            assert_eq!(
+                victim.ask(&format!("open {}", table.path().display())),
+                "ok"
+            );
+            assert!(victim.ask("join").starts_with("slot"));
+            assert_eq!(victim.ask("churn 2"), "ok");
+            random.pause(2000);
+            victim.kill();
+            dead += 1;
+        }
+    });
+    assert!(dead > 5 && looks.all > 5, "{dead} died, {looks:?}");
+    // Stopped wherever it is, and so at rest: all of it can be seen, and it is right.
+    frontends.iter().for_each(Actor::stop);
+    for _ in 0..20 {
+        let found = looker.verify().unwrap();
+        assert!(found.is_consistent() && found.busy.is_empty(), "{found:?}");
+        frontends.iter().for_each(Actor::resume);
+        random.pause(500);
+        frontends.iter().for_each(Actor::stop);
+    }
+    frontends.iter().for_each(Actor::resume);
+}
+
+#[test]
+fn a_wrong_count_is_found_while_the_table_is_used() {
+    let table = TestTable::with_engines(3);
+    let looker = Table::open_read_only(table.path()).unwrap();
+    let mut frontends = spawn_all(ACTOR, table.path(), 2);
+    for frontend in &mut frontends {
+        assert_eq!(frontend.ask("churn 1"), "ok");
+    }
+    // A lost update, as it were: nobody's ledger holds two that no word counts.
+    let damage = Damage::to(&looker, table.path());
+    damage.change("ledgers", 200, 1, |word| word + 2);
+    let found = (0..200).any(|_| {
+        thread::sleep(Duration::from_millis(1));
+        let found = looker.verify().unwrap();
+        assert!(!found.is_consistent(), "nobody's ledger at least");
+        let found = kinds(&found);
+        assert!(!found.contains(&FaultKind::Tokens), "{found:?}");
+        found.contains(&FaultKind::Requests)
+    });
+    assert!(found, "the count that is off by two");
+}
