@@ -45,7 +45,7 @@ impl Table {
             }
             // After the statistics, which are of the engines that are there if none has arrived.
             if reading.arrivals() != engines.arrivals() {
-                self.leave_out_newcomers(&reading, into);
+                self.leave_out_newcomers(reading, into);
             }
             StatsRead {
                 engines: reading.rows(),
@@ -57,7 +57,7 @@ impl Table {
     }
 
     #[cold]
-    fn leave_out_newcomers(&self, reading: &Reading<'_>, into: &mut [PackedStats]) {
+    fn leave_out_newcomers(&self, reading: Reading<'_>, into: &mut [PackedStats]) {
         let engines = self.engines();
         for (engine, stats) in into.iter_mut().enumerate() {
             if reading.stats(engine, &engines).is_none() {
