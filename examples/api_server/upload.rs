@@ -18,6 +18,9 @@ const KEPT: usize = 64 << 10;
 /// How long to wait for as much, or for the end, before the rest is left to come later.
 const GATHER: Duration = Duration::from_millis(100);
 
+/// How long a client may go on sending what will be refused.
+const LINGER: Duration = Duration::from_secs(2);
+
 /// A body whose beginning is kept, and whose rest is passed on as it comes.
 ///
 /// Most requests are there whole before an engine is chosen: a client that is slow to send holds
@@ -48,6 +51,7 @@ impl Upload {
     pub(crate) async fn begin(body: Incoming, options: &Options) -> Result<Self, Cut> {
         let limit = options.max_body;
         if body.size_hint().lower() > limit {
+            discard(body).await;
             return Err(Cut::TooLarge { limit });
         }
         let mut kept = BytesMut::new();
@@ -100,6 +104,12 @@ impl Upload {
             patience: Patience::new(options.client_idle_timeout),
         })
     }
+}
+
+/// Many clients send all before they listen, and hear nothing if the connection is closed meanwhile.
+async fn discard(mut body: Incoming) {
+    let all = async { while let Some(Ok(_)) = body.frame().await {} };
+    let _ = timeout(LINGER, all).await;
 }
 
 impl Body for Upload {
