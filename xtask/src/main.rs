@@ -1,6 +1,7 @@
 //! What is run on this project, by `cargo xtask NAME`.
 
 mod burst;
+mod http_bench;
 mod mutants;
 mod step;
 
@@ -40,6 +41,18 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
+    /// Puts the API servers of the example and nginx under the same load, and kills their workers.
+    HttpBench {
+        /// How often; the medians are shown.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// How long each load lasts.
+        #[arg(long, default_value_t = 8)]
+        seconds: u64,
+        /// Requests a second of the open loop.
+        #[arg(long, default_value_t = 1000)]
+        rate: usize,
+    },
 }
 
 fn main() -> ExitCode {
@@ -49,6 +62,11 @@ fn main() -> ExitCode {
         Task::Mutants { filter } => mutants::run(filter.as_deref()),
         Task::Crash { every, operation } => crash(every, &operation),
         Task::Soak { seconds } => soak(seconds),
+        Task::HttpBench {
+            rounds,
+            seconds,
+            rate,
+        } => http_bench::run(rounds.max(1), seconds, rate),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
