@@ -13,21 +13,25 @@ pub(crate) struct End {
     terminate: Signal,
     interrupt: Signal,
     lifeline: Option<Receiver>,
+    /// Taken note of, so that it does not end a process whose parent it was for.
+    _hangup: Option<Signal>,
 }
 
 impl End {
     pub(crate) fn watch(has_lifeline: bool) -> Result<Self, Error> {
         let watch = || -> io::Result<Self> {
-            let lifeline = if has_lifeline {
+            let (lifeline, hangup) = if has_lifeline {
                 let input = io::stdin().as_fd().try_clone_to_owned()?;
-                Some(Receiver::from_owned_fd(input)?)
+                let hangup = signal(SignalKind::hangup())?;
+                (Some(Receiver::from_owned_fd(input)?), Some(hangup))
             } else {
-                None
+                (None, None)
             };
             Ok(Self {
                 terminate: signal(SignalKind::terminate())?,
                 interrupt: signal(SignalKind::interrupt())?,
                 lifeline,
+                _hangup: hangup,
             })
         };
         watch().map_err(|source| Error::system("watch for the end", source))

@@ -34,6 +34,7 @@ mod headers;
 mod lifeline;
 mod listener;
 mod mock_engine;
+mod notice;
 mod options;
 mod parent;
 mod patience;
@@ -61,7 +62,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error}");
+            notice::say(format_args!("error: {error}"));
             ExitCode::FAILURE
         }
     }

@@ -7,6 +7,7 @@
 use crate::engine_list::Entry;
 use crate::error::Error;
 use crate::lifeline::End;
+use crate::notice::tell;
 use crate::options::Options;
 use crate::parent;
 use bytes::Bytes;
@@ -102,10 +103,8 @@ pub(crate) async fn serve(address: SocketAddr, options: Options) -> Result<(), E
     let failed = |source| Error::Listen { address, source };
     let mut end = End::watch(options.lifeline)?;
     let socket = TcpListener::bind(address).await.map_err(failed)?;
-    println!(
-        "listening on http://{}",
-        socket.local_addr().map_err(failed)?
-    );
+    let address = socket.local_addr().map_err(failed)?;
+    tell(format_args!("listening on http://{address}"));
     let engine = Arc::new(Engine::default());
     tokio::spawn(Arc::clone(&engine).step(options));
     let connections = GracefulShutdown::new();

@@ -3,6 +3,7 @@
 use crate::engine_list::{self, Entry};
 use crate::error::Error;
 use crate::lifeline::End;
+use crate::notice::{say, tell};
 use crate::options::Options;
 use crate::{listener, mock_engine, probe};
 use headcount::Table;
@@ -20,7 +21,7 @@ use tokio::time::timeout;
 const MAX_ENGINES: usize = 256;
 /// How many workers: those of this deployment, and of one before it that still finish.
 const MAX_FRONTENDS: usize = 256;
-/// Workers that end sooner than this after their start are not started again at once.
+/// Workers that end sooner than this after their start, again and again, wait as long before the next.
 const SHORT_LIFE: Duration = Duration::from_secs(1);
 const MOCK_ENGINES: usize = 4;
 
@@ -52,21 +53,21 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
         workers.spawn(Arc::clone(&parent).keep_worker(stopping.clone()));
     }
     let probes = tokio::spawn(probe::probe(parent.table.clone(), parent.options.clone()));
-    println!("listening on http://{address}");
+    tell(format_args!("listening on http://{address}"));
     for engine in &list {
-        println!("engine {}", engine.name);
+        tell(format_args!("engine {}", engine.name));
     }
 
     let why = loop {
         tokio::select! {
             why = end.comes() => break why,
             _ = reloads.recv() => match parent.reload() {
-                Ok(engines) => eprintln!("SIGHUP: {engines} engines"),
-                Err(error) => eprintln!("SIGHUP: {error}; the engines stay as they were"),
+                Ok(engines) => say(format_args!("SIGHUP: {engines} engines")),
+                Err(error) => say(format_args!("SIGHUP: {error}; the engines stay as they were")),
             }
         }
     };
-    eprintln!("{why}: finishing what is in flight");
+    say(format_args!("{why}: finishing what is in flight"));
     // Workers empty the queue before they go; what comes after that is refused, not left waiting.
     drop(socket);
     let _ = stop.send(true);
@@ -101,6 +102,7 @@ struct Parent {
 impl Parent {
     /// Starts a worker, and another whenever it ends, until all shall stop.
     async fn keep_worker(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
+        let mut short_lives = 0;
         loop {
             let started = Instant::now();
             match self.start_worker() {
@@ -108,8 +110,8 @@ impl Parent {
                     let pid = worker.id().unwrap_or_default();
                     tokio::select! {
                         status = worker.wait() => match status {
-                            Ok(status) => eprintln!("worker {pid}: {status}; starting another"),
-                            Err(error) => eprintln!("worker {pid}: {error}; starting another"),
+                            Ok(status) => say(format_args!("worker {pid}: {status}; starting another")),
+                            Err(error) => say(format_args!("worker {pid}: {error}; starting another")),
                         },
                         () = told(&mut stopping) => {
                             drop(lifeline);
@@ -118,9 +120,11 @@ impl Parent {
                     }
                     self.reap();
                 }
-                Err(error) => eprintln!("cannot start a worker: {error}"),
+                Err(error) => say(format_args!("cannot start a worker: {error}")),
             }
-            let pause = if started.elapsed() < SHORT_LIFE {
+            let is_short = started.elapsed() < SHORT_LIFE;
+            short_lives = if is_short { short_lives + 1 } else { 0 };
+            let pause = if short_lives > 1 {
                 SHORT_LIFE
             } else {
                 Duration::ZERO
@@ -146,10 +150,13 @@ impl Parent {
     fn reap(&self) {
         match self.table.reap() {
             Ok(reaped) if reaped.requests > 0 => {
-                eprintln!("{} requests of dead workers returned", reaped.requests);
+                say(format_args!(
+                    "{} requests of dead workers returned",
+                    reaped.requests
+                ));
             }
             Ok(_) => {}
-            Err(error) => eprintln!("{error}; trying again soon"),
+            Err(error) => say(format_args!("{error}; trying again soon")),
         }
     }
 

@@ -4,6 +4,7 @@
 //! not, and also what a deployment has left that died as a whole.
 
 use crate::exchange;
+use crate::notice::say;
 use crate::options::Options;
 use bytes::Bytes;
 use headcount::{EngineState, Table};
@@ -23,7 +24,7 @@ pub(crate) async fn probe(table: Table, options: Options) {
     loop {
         ticks.tick().await;
         if let Err(error) = table.reap() {
-            eprintln!("{error}; trying again soon");
+            say(format_args!("{error}; trying again soon"));
         }
         let mut probes = JoinSet::new();
         for engine in table.snapshot().engines {
@@ -45,7 +46,7 @@ pub(crate) async fn probe(table: Table, options: Options) {
                 && table.find(&engine.name) == Some(engine.index)
                 && table.up(engine.index).is_ok()
             {
-                eprintln!("{} is back", engine.name);
+                say(format_args!("{} is back", engine.name));
             }
         }
     }

@@ -3,6 +3,7 @@
 use crate::answer::Answer;
 use crate::exchange::{self, Failure};
 use crate::headers;
+use crate::notice::say;
 use crate::prompt::Prompt;
 use crate::refusal::Refusal;
 use crate::status;
@@ -60,7 +61,13 @@ async fn forward(
     let mut tried = Vec::new();
     // Each time round there is an engine less to try, so this ends.
     loop {
-        let permit = wish.route(worker, &tried)?;
+        let permit = match wish.route(worker, &tried) {
+            Ok(permit) => permit,
+            Err(refusal) => {
+                message.into_body().discard().await;
+                return Err(refusal);
+            }
+        };
         let engine = permit.engine_name();
         tried.push(permit.engine());
         if let Ok(host) = HeaderValue::from_str(exchange::authority(&engine)) {
@@ -178,7 +185,7 @@ fn mark_down(worker: &Worker, permit: &Permit, engine: &str, error: &io::Error) 
     if view.engine(permit.engine()).is_some_and(is_active)
         && worker.table.down(permit.engine()).is_ok()
     {
-        eprintln!("{engine} is down: {error}");
+        say(format_args!("{engine} is down: {error}"));
     }
 }
 

@@ -51,7 +51,7 @@ impl Upload {
     pub(crate) async fn begin(body: Incoming, options: &Options) -> Result<Self, Cut> {
         let limit = options.max_body;
         if body.size_hint().lower() > limit {
-            discard(body).await;
+            discard(Some(body)).await;
             return Err(Cut::TooLarge { limit });
         }
         let mut kept = BytesMut::new();
@@ -94,6 +94,11 @@ impl Upload {
         self.size_hint().lower()
     }
 
+    /// Takes in the rest, for a request that will be refused.
+    pub(crate) async fn discard(self) {
+        discard(self.rest).await;
+    }
+
     /// The same body once more, if it is there whole.
     pub(crate) fn copy(&self, options: &Options) -> Option<Self> {
         self.rest.is_none().then(|| Self {
@@ -107,8 +112,12 @@ impl Upload {
 }
 
 /// Many clients send all before they listen, and hear nothing if the connection is closed meanwhile.
-async fn discard(mut body: Incoming) {
-    let all = async { while let Some(Ok(_)) = body.frame().await {} };
+async fn discard(mut rest: Option<Incoming>) {
+    let all = async {
+        while let Some(body) = &mut rest
+            && let Some(Ok(_)) = body.frame().await
+        {}
+    };
     let _ = timeout(LINGER, all).await;
 }
 

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::exchange::Idle;
 use crate::lifeline::End;
 use crate::listener;
+use crate::notice::say;
 use crate::options::Options;
 use crate::proxy;
 use headcount::{Frontend, Table};
@@ -67,10 +68,10 @@ pub(crate) async fn serve(descriptor: RawFd, options: Options) -> Result<(), Err
     drop(socket);
     let finishing = timeout(worker.options.drain_timeout, connections.shutdown());
     if finishing.await.is_err() {
-        eprintln!(
+        say(format_args!(
             "worker {}: ending with requests in flight, after the time of --drain-timeout",
             std::process::id()
-        );
+        ));
     }
     Ok(())
 }
@@ -81,7 +82,9 @@ async fn accept(socket: &TcpListener) -> (TcpStream, SocketAddr) {
         match socket.accept().await {
             Ok(accepted) => return accepted,
             Err(error) => {
-                eprintln!("cannot accept a connection: {error}; trying again");
+                say(format_args!(
+                    "cannot accept a connection: {error}; trying again"
+                ));
                 sleep(Duration::from_millis(50)).await;
             }
         }

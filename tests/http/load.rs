@@ -2,6 +2,7 @@
 
 use crate::deployment::{Deployment, agent, complete};
 use crate::engine::{MockEngine, addresses};
+use crate::stream::Stream;
 use headcount_tests::spread;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::thread;
@@ -60,11 +61,9 @@ fn caps_are_exact_over_all_workers_and_more_is_refused_at_once() {
             scope.spawn(|| {
                 for _ in 0..25 {
                     // Each on a connection of its own, so that all workers are in it.
-                    match complete(&agent(), &deployment.url("/v1/completions"), 4)
-                        .unwrap()
-                        .0
-                    {
-                        200 => served.fetch_add(1, Relaxed),
+                    let mut stream = Stream::ask(deployment.address, 4);
+                    match stream.status() {
+                        200 => served.fetch_add(u32::from(stream.rest().1), Relaxed),
                         503 => refused.fetch_add(1, Relaxed),
                         other => panic!("{other}"),
                     };
@@ -97,6 +96,10 @@ fn who_is_refused_is_told_so_as_openai_would() {
         assert_eq!(error["type"], "server_error");
         assert!(error["message"].is_string() && error["param"].is_null());
     }
+    // Also a client that sends all before it listens.
+    let large = format!("{{\"prompt\":\"{}\"}}", "x".repeat(3 << 20));
+    let answer = agent().post(deployment.url("/")).send(large).unwrap();
+    assert_eq!(answer.status(), 503);
     assert_eq!(deployment.in_flight(), [2, 2]);
     drop(streams);
     deployment.settles();
@@ -126,7 +129,7 @@ fn tokens_are_estimated_from_the_prompt_and_capped() {
             "{{\"model\":\"{0}\",\"prompt\":\"{prompt}\",\"max_tokens\":100000,\"stream\":true}}",
             "m".repeat(500)
         );
-        crate::stream::Stream::post(deployment.address, &body)
+        Stream::post(deployment.address, &body)
     };
     let mut long = ask(3_600);
     let mut short = [ask(400), ask(400), ask(400)];
@@ -163,7 +166,7 @@ fn prompts_that_begin_alike_meet_at_one_engine_unless_it_is_loaded() {
               \"max_tokens\":100000,\"stream\":true}}",
             system.repeat(300)
         );
-        let mut stream = crate::stream::Stream::post(deployment.address, &body);
+        let mut stream = Stream::post(deployment.address, &body);
         assert_eq!(stream.status(), 200);
         let head = stream.head().to_owned();
         let engine = head
