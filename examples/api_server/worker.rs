@@ -52,7 +52,12 @@ pub(crate) async fn serve(descriptor: RawFd, options: Options) -> Result<(), Err
     housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            (stream, peer) = accept(&socket) => worker.serve_client(stream, peer, &connections),
+            (stream, peer) = accept(&socket) => {
+                worker.serve_client(stream, peer, &connections);
+                // The other workers were woken as well; let them have the next one.
+                std::thread::yield_now();
+                tokio::task::yield_now().await;
+            }
             _ = housekeeping.tick() => {
                 worker.idle.close_old();
                 worker.affinity.look_up(&worker.table);

@@ -5,6 +5,7 @@ use crate::engine::{MockEngine, addresses};
 use crate::stream::Stream;
 use headcount::{EngineState, Table};
 use headcount_tests::eventually;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +13,15 @@ use std::time::{Duration, Instant};
 /// Streams that go on until they are dropped, over all workers.
 fn begin_streams(deployment: &Deployment, count: usize) -> Vec<Stream> {
     (0..count).map(|_| deployment.stream(1_000_000)).collect()
+}
+
+/// Sends requests until a worker has found that the engine is down.
+fn find_down(deployment: &Deployment, dead: SocketAddr) {
+    eventually("its being found down", || {
+        let answer = complete(&agent(), &deployment.url("/"), 1);
+        assert_eq!(answer.unwrap().0, 200, "another one answers");
+        deployment.state(dead) == Some(EngineState::Down)
+    });
 }
 
 #[test]
@@ -195,9 +205,7 @@ fn an_engine_comes_back_though_who_found_it_down_has_died() {
     let mut engines = MockEngine::several(2, "0.002");
     let deployment = Deployment::start(&addresses(&engines), &[]);
     let dead = engines.remove(0).kill();
-    while deployment.state(dead) == Some(EngineState::Active) {
-        assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
-    }
+    find_down(&deployment, dead);
     for worker in deployment.workers() {
         signal(worker, libc::SIGKILL);
     }
@@ -262,9 +270,7 @@ fn the_next_deployment_finds_a_table_that_works() {
     let all = addresses(&engines);
     let deployment = Deployment::start(&all, &[]);
     let dead = engines.remove(0).kill();
-    while deployment.state(dead) == Some(EngineState::Active) {
-        assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
-    }
+    find_down(&deployment, dead);
     // Somebody drains the other one, and all die. Nobody is left who would know why.
     let table = Table::open(deployment.table_path()).unwrap();
     table
