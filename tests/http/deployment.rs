@@ -14,7 +14,7 @@ use ureq::Agent;
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_api_server");
 
-/// A deployment of four workers. Ended when dropped.
+/// A deployment of four workers, or of one if it is told so. Ended when dropped.
 #[derive(Debug)]
 pub(crate) struct Deployment {
     parent: Child,
@@ -22,6 +22,8 @@ pub(crate) struct Deployment {
     /// Opened for reading only, so that looking at it does not reap.
     pub(crate) table: Table,
     directory: TempDir,
+    /// How many workers there are to be.
+    count: usize,
 }
 
 impl Deployment {
@@ -47,6 +49,11 @@ impl Deployment {
 
     fn start_in(directory: TempDir, listen: &str, mut command: Command) -> Self {
         let path = directory.path().join("table");
+        let count = if command.get_args().any(|option| option == "--workers=1") {
+            1
+        } else {
+            4
+        };
         let parent = command
             .args(["--listen", listen, "--drain-timeout", "3"])
             .arg("--table")
@@ -57,6 +64,7 @@ impl Deployment {
             address,
             table: Table::open_read_only(&path).unwrap(),
             directory,
+            count,
         };
         deployment.wait_for_workers();
         deployment
@@ -121,7 +129,7 @@ impl Deployment {
     }
 
     pub(crate) fn wait_for_workers(&self) {
-        eventually("four workers", || self.workers().len() == 4);
+        eventually("all workers", || self.workers().len() == self.count);
     }
 
     pub(crate) fn in_flight(&self) -> Vec<u32> {

@@ -1,11 +1,13 @@
 //! Engines that die in mid-answer, that talk nonsense, that say nothing.
 
-use crate::deployment::{Deployment, agent, complete};
+use crate::deployment::{Deployment, agent, complete, signal};
 use crate::engine::{MockEngine, odd_engine, read_head, say};
 use crate::stream::Stream;
 use headcount::EngineState;
-use std::sync::Arc;
+use headcount_tests::eventually;
+use std::net::Shutdown;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -125,19 +127,46 @@ fn what_may_be_repeated_is_when_an_engine_breaks_off_and_nothing_else() {
 
 #[test]
 fn an_engine_that_closes_idle_connections_loses_no_request() {
-    // Says nothing of closing, and does, as servers do whose patience is over.
-    let engine = odd_engine(|connection| {
+    // Answers once and closes the connection, without having said so, when it is told.
+    let (told, closes) = mpsc::channel::<()>();
+    let (closed, has_closed) = mpsc::channel::<()>();
+    let closes = Mutex::new((closes, closed));
+    let engine = odd_engine(move |connection| {
         if !read_head(connection).is_empty() {
             say(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+            let (closes, closed) = &*closes.lock().unwrap();
+            let _ = closes.recv();
+            let _ = connection.get_ref().shutdown(Shutdown::Both);
+            let _ = closed.send(());
         }
     });
-    let deployment = Deployment::start(&[engine], &[]);
-    for _ in 0..50 {
-        let request = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n";
-        assert_eq!(Stream::send(deployment.address, request).status(), 200);
-        thread::sleep(Duration::from_millis(2));
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    let worker = deployment.workers()[0];
+    let request = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n";
+    let mut client = Stream::send(deployment.address, request);
+    for _ in 0..30 {
+        assert_eq!(client.status(), 200);
+        // When the worker wakes, the next request is there, and the connection that it would go out
+        // on is closed; it learns of both in this order.
+        signal(worker, libc::SIGSTOP);
+        eventually("its stopping", || state(worker) == 'T');
+        client.again(request);
+        told.send(()).unwrap();
+        has_closed.recv().unwrap();
+        signal(worker, libc::SIGCONT);
     }
+    assert_eq!(client.status(), 200);
+    drop(told);
     deployment.settles();
+}
+
+/// What a process is doing, as the kernel says it.
+fn state(pid: i32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(") ")
+        .next()
+        .and_then(|rest| rest.chars().next())
+        .unwrap()
 }
 
 #[test]

@@ -47,6 +47,12 @@ impl Stream {
         self.connection.get_mut().write_all(bytes.as_bytes())
     }
 
+    /// Sends another request, to whose answer the next calls refer.
+    pub(crate) fn again(&mut self, bytes: &str) {
+        self.head = None;
+        self.more(bytes).unwrap();
+    }
+
     /// The head of the answer; empty if there is none.
     pub(crate) fn head(&mut self) -> &str {
         let connection = &mut self.connection;
