@@ -27,6 +27,7 @@
 
 mod affinity;
 mod answer;
+mod child;
 mod engine_list;
 mod error;
 mod exchange;

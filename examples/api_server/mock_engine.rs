@@ -4,12 +4,12 @@
 //! are, the longer a step takes. Requests have OpenAI's form; of their fields only `max_tokens`
 //! (default: 16) and `stream` matter. `/health` says that it is well, `/stats` what it has done.
 
+use crate::child;
 use crate::engine_list::Entry;
 use crate::error::Error;
 use crate::lifeline::End;
 use crate::notice::tell;
 use crate::options::Options;
-use crate::parent;
 use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
 use http_body_util::{BodyExt, Either, Full};
@@ -68,13 +68,13 @@ pub(crate) async fn start(count: usize) -> Result<(Vec<Entry>, Mocks), Error> {
     let failed = |source| Error::system("start a mock engine", source);
     let (mut entries, mut mocks) = (Vec::new(), Vec::new());
     for _ in 0..count {
-        let mut command = parent::this_program().map_err(failed)?;
+        let mut command = child::this_program();
         command
             .args(std::env::args_os().skip(1))
             .args(["--mock-engine", "127.0.0.1:0", "--lifeline"])
             .stdout(Stdio::piped());
-        let (mut child, lifeline) = parent::start(command).map_err(failed)?;
-        let output = child
+        let (mut mock, lifeline) = child::start(command).map_err(failed)?;
+        let output = mock
             .stdout
             .take()
             .ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
@@ -86,15 +86,15 @@ pub(crate) async fn start(count: usize) -> Result<(Vec<Entry>, Mocks), Error> {
         let address = line.trim().strip_prefix("listening on ");
         let address = address.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?;
         entries.push(Entry::at(address.to_owned()));
-        mocks.push((child, lifeline));
+        mocks.push((mock, lifeline));
     }
     Ok((entries, mocks))
 }
 
 pub(crate) async fn end(mocks: Mocks) {
-    for (child, lifeline) in mocks {
+    for (mock, lifeline) in mocks {
         drop(lifeline);
-        parent::finish(child, Duration::ZERO).await;
+        child::finish(mock, Duration::ZERO).await;
     }
 }
 

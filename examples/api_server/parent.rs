@@ -5,10 +5,9 @@ use crate::error::Error;
 use crate::lifeline::End;
 use crate::notice::{say, tell};
 use crate::options::Options;
-use crate::{listener, mock_engine, probe};
+use crate::{child, listener, mock_engine, probe};
 use headcount::Table;
 use std::io;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::process::{Child, ChildStdin};
@@ -115,7 +114,7 @@ impl Parent {
                         },
                         () = told(&mut stopping) => {
                             drop(lifeline);
-                            finish(worker, self.options.drain_timeout).await;
+                            child::finish(worker, self.options.drain_timeout).await;
                         }
                     }
                     self.reap();
@@ -138,12 +137,12 @@ impl Parent {
 
     /// Worker and lifeline. The lifeline is apart because waiting for a child closes its input.
     fn start_worker(&self) -> io::Result<(Child, Option<ChildStdin>)> {
-        let mut command = this_program()?;
+        let mut command = child::this_program();
         command
             .args(std::env::args_os().skip(1))
             .args(["--lifeline", "--listener", &self.socket]);
         self.table.pass_to(&mut command);
-        start(command)
+        child::start(command)
     }
 
     /// What a worker held that has died is free again when this returns.
@@ -173,30 +172,4 @@ impl Parent {
 async fn told(stopping: &mut watch::Receiver<bool>) {
     // Fails if nobody is left to tell, which comes to the same.
     let _ = stopping.wait_for(|stop| *stop).await;
-}
-
-/// This program, for a process that is to act as a part of the deployment.
-pub(crate) fn this_program() -> io::Result<Command> {
-    let mut command = Command::new(std::env::current_exe()?);
-    // Ctrl-C is for the parent alone, which then ends the others in order.
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    Ok(command)
-}
-
-/// Starts a process with a lifeline.
-pub(crate) fn start(mut command: Command) -> io::Result<(Child, Option<ChildStdin>)> {
-    command.stdin(Stdio::piped());
-    let mut child = tokio::process::Command::from(command).spawn()?;
-    let lifeline = child.stdin.take();
-    Ok((child, lifeline))
-}
-
-/// Waits for a process whose lifeline is cut; for somewhat longer than it was told to take.
-pub(crate) async fn finish(mut child: Child, patience: Duration) {
-    if timeout(patience + Duration::from_secs(2), child.wait())
-        .await
-        .is_err()
-    {
-        let _ = child.kill().await;
-    }
 }
