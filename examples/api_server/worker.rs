@@ -54,9 +54,7 @@ pub(crate) async fn serve(descriptor: RawFd, options: Options) -> Result<(), Err
         tokio::select! {
             (stream, peer) = accept(&socket) => {
                 worker.serve_client(stream, peer, &connections);
-                // The other workers were woken as well; let them have the next one.
-                std::thread::yield_now();
-                tokio::task::yield_now().await;
+                give_way();
             }
             _ = housekeeping.tick() => {
                 worker.idle.close_old();
@@ -94,6 +92,15 @@ async fn accept(socket: &TcpListener) -> (TcpStream, SocketAddr) {
             }
         }
     }
+}
+
+/// The other workers were woken as well: lets them have the next connection.
+///
+/// Without it, whoever wakes first takes all of a burst, a gateway's pool of connections, say, and is
+/// the bottleneck for as long as they last. The sleep is shorter than one of the event loop can be.
+/// Yielding the processor instead costs much more than that where many processes compete for it.
+fn give_way() {
+    std::thread::sleep(Duration::from_micros(20));
 }
 
 impl Worker {
