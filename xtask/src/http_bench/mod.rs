@@ -59,7 +59,7 @@ pub(crate) fn run(rounds: usize, seconds: u64, rate: usize) -> Result<(), Failed
         nginx::version(&nginx)?
     );
     println!(
-        "| in front | closed, {CONNECTIONS} connections: requests/s | p50 ms | p99 ms | open, {rate}/s: p50 ms | p99 ms | p99.9 ms | not answered with 200 | served by each engine, open |"
+        "| in front | closed, {CONNECTIONS} connections: requests/s (least to most) | p50 ms | p99 ms | open, {rate}/s: p50 ms | p99 ms | p99.9 ms | not answered with 200 | served by each engine, open |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     let fronts = [Front::Nobody, Front::Nginx, Front::Headcount];
@@ -99,7 +99,7 @@ struct Round {
 }
 
 fn load(front: Front, nginx: &Path, seconds: u64, rate: usize) -> Result<Round, Failed> {
-    let stage = Stage::set(front, nginx, NO_CAP)?;
+    let stage = Stage::set(front, nginx, NO_CAP, "0.001")?;
     let seconds = seconds.to_string();
     // To open connections, and to fill caches.
     stage.load(&["--seconds", "1"])?;
@@ -129,6 +129,11 @@ fn row(front: Front, rounds: &[Round]) {
     let field = |round: &Value, name: &str| round[name].as_f64().unwrap_or(f64::NAN);
     let closed = |name: &'static str| median(&|round| field(&round.closed, name));
     let open = |name: &'static str| median(&|round| field(&round.open, name));
+    let rates = rounds
+        .iter()
+        .map(|round| field(&round.closed, "requests_per_second"));
+    let least = rates.clone().fold(f64::INFINITY, f64::min);
+    let most = rates.fold(0.0, f64::max);
     let bad: u64 = rounds
         .iter()
         .map(|r| not_fine(&r.closed) + not_fine(&r.open))
@@ -140,7 +145,7 @@ fn row(front: Front, rounds: &[Round]) {
         .map(u64::to_string)
         .collect();
     println!(
-        "| {} | {:.0} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {bad} | {} |",
+        "| {} | {:.0} ({least:.0} to {most:.0}) | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {bad} | {} |",
         front.name(),
         closed("requests_per_second"),
         closed("p50_ms"),
@@ -163,9 +168,8 @@ fn not_fine(result: &Value) -> u64 {
 
 /// What can be admitted before workers are killed that hold requests at the cap, and after.
 fn capacity(front: Front, nginx: &Path, killed: usize) -> Result<(), Failed> {
-    let stage = Stage::set(front, nginx, CAP)?;
+    let stage = Stage::set(front, nginx, CAP, "0.1")?;
     let asked = ENGINES * CAP + 8;
-    // Twice: what had just been admitted is counted once it is over.
     let (before, held) = stage.admitted(asked)?;
     let workers = stage.workers()?;
     for worker in &workers[..killed] {

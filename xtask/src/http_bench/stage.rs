@@ -21,11 +21,11 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn set(front: Front, nginx: &Path, cap: usize) -> Result<Self, Failed> {
+    pub(super) fn set(front: Front, nginx: &Path, cap: usize, step: &str) -> Result<Self, Failed> {
         let mut engines = Vec::new();
         for _ in 0..ENGINES {
             let mut command = Command::new(example("api_server"));
-            command.args(["--mock-engine", "127.0.0.1:0", "--mock-step", "0.001"]);
+            command.args(["--mock-engine", "127.0.0.1:0", "--mock-step", step]);
             command.args(["--mock-step-per-request", "0"]);
             engines.push(Running::start(command)?);
         }
