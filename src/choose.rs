@@ -89,17 +89,17 @@ impl<'a> Chooser<'a> {
         }
         match *self.policy {
             Policy::InFlight { stale_after } => self
-                .by_snapshot(stale_after, Reading::under_pressure, |c, stats| {
+                .by_snapshot(stale_after, self.latch.is_marked(), |c, stats| {
                     own_load(c) + stats.map_or(0.0, |s| drain_penalty(c, &s))
                 })
                 .unwrap_or_else(|| self.scan(own_load)),
             Policy::Open { stale_after } => self
-                .by_snapshot(stale_after, Reading::exists, |c, stats| {
+                .by_snapshot(stale_after, true, |c, stats| {
                     own_load(c) + stats.map_or(0.0, |s| drain_penalty(c, &s) + traffic_past_us(&s))
                 })
                 .unwrap_or_else(|| self.scan(own_load)),
             Policy::Floor { stale_after } => self
-                .by_snapshot(stale_after, Reading::exists, |c, stats| {
+                .by_snapshot(stale_after, true, |c, stats| {
                     floor(c, &stats.unwrap_or_default())
                 })
                 .unwrap_or_else(|| self.scan(|c| c.word.value().into())),
@@ -313,9 +313,12 @@ impl<'a> Chooser<'a> {
     fn by_snapshot(
         &self,
         stale_after: Duration,
-        matters: impl Fn(&Reading<'a>) -> bool,
+        matters: bool,
         load: impl Fn(&Candidate, Option<EngineStats>) -> f64,
     ) -> Option<Result<Choice, NoChoice>> {
+        if !matters {
+            return None;
+        }
         let limit = clock::in_nanoseconds(stale_after);
         let fresh = |reading: &Reading<'a>| {
             reading
@@ -323,8 +326,7 @@ impl<'a> Chooser<'a> {
                 .is_some_and(|age| age < limit)
         };
         let read = publication::read(&self.latch, |reading| {
-            (matters(&reading) && fresh(&reading))
-                .then(|| self.scan(|c| load(c, reading.stats(c.engine, &self.engines))))
+            fresh(&reading).then(|| self.scan(|c| load(c, reading.stats(c.engine, &self.engines))))
         });
         read.unwrap_or(None)
     }

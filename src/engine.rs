@@ -19,7 +19,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine of weight 1 without caps. The name is 1 to 112 bytes of printable text, and the
+    /// An engine of weight 1 without caps. The name is 1 to 232 bytes of printable text, and the
     /// only one of its kind in the table; an address, say.
     pub fn named(name: impl Into<String>) -> Self {
         Self {

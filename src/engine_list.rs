@@ -60,6 +60,7 @@ impl Table {
             engines.configure(slot, engine);
         }
         engines.mark(slot, |_| Some(RowState::Active));
+        engines.compare_weights();
         Ok(slot)
     }
 
@@ -70,7 +71,9 @@ impl Table {
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].
     pub fn remove(&self, engine: usize) -> Result<u32> {
         let _changer = self.change_engines()?;
-        Ok(self.move_to(engine, RowState::Removed)?.value())
+        let before = self.move_to(engine, RowState::Removed)?;
+        self.engines().compare_weights();
+        Ok(before.value())
     }
 
     /// The engine takes nothing new; what is in flight finishes.
@@ -136,6 +139,7 @@ impl Table {
         engines.configure(engine, &limits);
         // Whoever has read the old limits must not act on them after this.
         engines.mark(engine, |word| Some(word.state()));
+        engines.compare_weights();
         Ok(())
     }
 

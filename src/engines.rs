@@ -30,6 +30,32 @@ impl Limits {
     }
 }
 
+/// What a scan has to know of the engines as a whole, in one word:
+/// 0 (31) | weights differ 1 | engines in use 32.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(transparent)]
+pub(crate) struct Roster(u64);
+
+const WEIGHTS_DIFFER: u64 = 1 << 32;
+
+impl Roster {
+    fn of(in_use: usize, weights_differ: bool) -> Self {
+        Self(in_use as u64 | if weights_differ { WEIGHTS_DIFFER } else { 0 })
+    }
+
+    /// One more than the highest slot ever used.
+    #[inline]
+    fn in_use(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    /// Whether two engines may have different weights. If not, loads compare as counts do.
+    #[inline]
+    pub(crate) fn weights_differ(self) -> bool {
+        self.0 & WEIGHTS_DIFFER != 0
+    }
+}
+
 /// The engines of a mapped table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Engines<'a> {
@@ -41,16 +67,16 @@ impl<'a> Engines<'a> {
         Self { mapping }
     }
 
+    #[inline]
+    pub(crate) fn roster(&self) -> Roster {
+        // Acquire: pairs with the Release in `write`, so that a slot within it has been written.
+        self.mapping.control().roster.load(Ordering::Acquire)
+    }
+
     /// How many slots a scan has to look at.
     #[inline]
     pub(crate) fn in_use(&self) -> usize {
-        // Acquire: pairs with the Release in `write`, so that a slot within it has been written.
-        let in_use = self
-            .mapping
-            .control()
-            .engines_in_use
-            .load(Ordering::Acquire);
-        (in_use as usize).min(self.mapping.layout().geometry.max_engines)
+        (self.roster().in_use()).min(self.mapping.layout().geometry.max_engines)
     }
 
     /// The limits of all slots.
@@ -70,6 +96,19 @@ impl<'a> Engines<'a> {
     pub(crate) fn max_tokens(&self, engine: usize) -> u32 {
         // Relaxed: as for the limits.
         self.mapping.token_caps()[engine].load(Ordering::Relaxed) as u32
+    }
+
+    /// How many engines were ever put into slots.
+    #[inline]
+    pub(crate) fn arrivals(&self) -> u64 {
+        // Acquire: pairs with the Release in `write`.
+        self.mapping.control().arrivals.load(Ordering::Acquire)
+    }
+
+    /// The requests that engines in this slot had admitted before the one that it has.
+    pub(crate) fn admitted_before(&self, engine: usize) -> u64 {
+        // Relaxed: for people only.
+        self.record(engine).admitted_before.load(Ordering::Relaxed)
     }
 
     /// Which of the engines that this slot has had it has now; odd while its name changes.
@@ -118,20 +157,52 @@ impl<'a> Engines<'a> {
             bytes[..chunk.len()].copy_from_slice(chunk);
             word.store(u64::from_le_bytes(bytes), Ordering::Relaxed);
         }
+        // Relaxed, both: for people only. All that was admitted here has finished, and the ledgers
+        // say so: a request is in its ledger before its permit is handed out.
+        let admitted = self.mapping.registry().ledger_of_all(slot).admitted;
+        record.admitted_before.store(admitted, Ordering::Relaxed);
         // Release: pairs with the Acquire in `generation`.
         (record.generation).store(generation.wrapping_add(1), Ordering::Release);
+        // Release: pairs with the Acquire in `arrivals`; who sees this arrival sees the generation.
+        (self.mapping.control().arrivals).fetch_add(1, Ordering::Release);
         self.configure(slot, engine);
-        let in_use = &self.mapping.control().engines_in_use;
-        // Release: pairs with the Acquire in `in_use`.
-        in_use.fetch_max(slot as u64 + 1, Ordering::Release);
+        let in_use = self.roster().in_use().max(slot + 1);
+        self.set_roster(in_use, self.roster().weights_differ());
     }
 
+    /// Sets an engine's limits. The caller marks the row next, and calls
+    /// [`compare_weights`](Self::compare_weights) then.
     pub(crate) fn configure(&self, slot: usize, engine: &Engine) {
+        if self.weights(slot).any(|weight| weight != engine.weight) {
+            // Before the mark: who sees the mark must not compare counts alone any more.
+            self.set_roster(self.roster().in_use(), true);
+        }
         // Relaxed, both: made visible by the Release of the mark that follows.
         let caps = &self.mapping.token_caps()[slot];
         caps.store(engine.max_tokens.into(), Ordering::Relaxed);
         let limits = &self.mapping.limits()[slot];
         limits.store(Limits::of(engine), Ordering::Relaxed);
+    }
+
+    /// Has scans compare counts alone if that is enough.
+    pub(crate) fn compare_weights(&self) {
+        let first = self.weights(usize::MAX).next();
+        let differ = (self.weights(usize::MAX)).any(|weight| Some(weight) != first);
+        self.set_roster(self.roster().in_use(), differ);
+    }
+
+    /// The weights of all engines but the one in slot `but`.
+    fn weights(&self, but: usize) -> impl Iterator<Item = f32> {
+        (0..self.in_use())
+            .filter(move |&slot| slot != but && self.word(slot).state() != RowState::Removed)
+            .map(|slot| self.limits(slot).weight() as f32)
+    }
+
+    /// The caller is the only one to change engines.
+    fn set_roster(&self, in_use: usize, weights_differ: bool) {
+        let roster = Roster::of(in_use, weights_differ);
+        // Release: pairs with the Acquire in `roster`.
+        (self.mapping.control().roster).store(roster, Ordering::Release);
     }
 
     /// The engine in a slot, as it was added.

@@ -2,18 +2,19 @@
 //!
 //! ```text
 //!      0  header       512  fixed at creation, checksummed, read once before mapping
-//!    512  control      384  a line of its own for each: marks; sequence; engines in use, publisher
+//!    512  control      384  a line of its own for each: marks; sequence; roster, publisher
 //!   then, each on a 128-byte boundary, with E = max_engines, R = E + 1, S = max_frontends,
 //!   L = S * lanes:
 //!         words        R * 8    what is in flight: an engine a row, the last row is the table's own
 //!         tokens       R * 8    the tokens of the same requests
 //!         limits       R * 8    weight and request cap
 //!         token caps   R * 8
-//!         engines      E * 128  generation and name
+//!         engines      E * 256  generation, name and what the slot had admitted before
 //!         slots        S * 64   who has joined
 //!         lanes        L * 128  the operation that each lane is in
-//!         ledgers      L * R' * 8    what each lane holds; R' is R rounded up to 16
-//!         publications 4 * (64 + E * 32)   statistics: the last publication and three before it
+//!         ledgers      L * 3 * R' * 8   what each lane has admitted, has finished, and holds of tokens;
+//!                               R' is R rounded up to 16
+//!         publications 4 * (64 + E * 16)   statistics: the last publication and three before it
 //! ```
 //!
 //! All words are 64 bits, little-endian, and are touched atomically only, except for the header.
@@ -22,11 +23,12 @@
 //! at those bytes): 0 the publisher, 1 whoever changes the list of engines, 16 + s the frontend in
 //! slot s.
 
+use crate::algorithm::counter::PLANES;
 use crate::algorithm::latch::COPIES;
 use crate::algorithm::word::MAX_LANES;
 
 /// The version of this layout.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// The first eight bytes of a table.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"HEADCNT\0");
 /// The bytes of the header.
@@ -36,11 +38,11 @@ pub(crate) const MAX_ENGINES: usize = 4096;
 /// The longest engine name in bytes.
 pub(crate) const MAX_NAME: usize = NAME_WORDS * 8;
 /// The words of an engine's name.
-pub(crate) const NAME_WORDS: usize = 14;
+pub(crate) const NAME_WORDS: usize = 29;
 /// The words of a publication before its first engine.
 pub(crate) const PUBLICATION_HEAD: usize = 8;
-/// The words of an engine's statistics in a publication.
-pub(crate) const PUBLICATION_ROW: usize = 4;
+/// The words of an engine in a publication.
+pub(crate) const PUBLICATION_ROW: usize = 2;
 
 /// The byte whose lock makes a process the publisher.
 pub(crate) const PUBLISHER_LOCK: u64 = 0;
@@ -92,8 +94,8 @@ impl Geometry {
         self.max_frontends * self.lanes
     }
 
-    /// How far the ledgers of two lanes are apart, in words: no two lanes write to one line.
-    pub(crate) fn ledger_stride(&self) -> usize {
+    /// How far two planes of the ledgers are apart, in words: no two lanes write to one line.
+    pub(crate) fn plane_stride(&self) -> usize {
         self.rows().next_multiple_of(LINE / 8)
     }
 }
@@ -136,6 +138,7 @@ impl Layout {
         };
         let rows = geometry.rows();
         let publication = PUBLICATION_HEAD + geometry.max_engines * PUBLICATION_ROW;
+        let planes = geometry.all_lanes() * PLANES;
         Self {
             geometry,
             control: section(1, 3 * LINE),
@@ -143,10 +146,10 @@ impl Layout {
             tokens: section(rows, 8),
             limits: section(rows, 8),
             token_caps: section(rows, 8),
-            engines: section(geometry.max_engines, 128),
+            engines: section(geometry.max_engines, 256),
             slots: section(geometry.max_frontends, 64),
             lanes: section(geometry.all_lanes(), 128),
-            ledgers: section(geometry.all_lanes() * geometry.ledger_stride(), 8),
+            ledgers: section(planes * geometry.plane_stride(), 8),
             publications: section(COPIES * publication, 8),
             size: end.next_multiple_of(LINE),
         }
@@ -354,7 +357,7 @@ mod tests {
             let layout = Layout::of(Geometry { max_engines: engines, max_frontends: frontends, lanes });
             let sections = [
                 (layout.control, 384), (layout.words, 8), (layout.tokens, 8), (layout.limits, 8),
-                (layout.token_caps, 8), (layout.engines, 128), (layout.slots, 64),
+                (layout.token_caps, 8), (layout.engines, 256), (layout.slots, 64),
                 (layout.lanes, 128), (layout.ledgers, 8), (layout.publications, 8),
             ];
             let mut end = HEADER_BYTES;

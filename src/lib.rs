@@ -34,7 +34,7 @@
 //! - [`Table`]: the shared file; [`Options`] to create and open it, [`Engine`] to put into it.
 //! - [`Frontend`]: this process's place; [`Request`] and [`Policy`] say how it routes.
 //! - [`Permit`]: one admitted request, counted until it is dropped.
-//! - [`Publisher`]: puts [`EngineStats`] into the table.
+//! - [`Publisher`]: puts [`EngineStats`] into the table; [`Table::read_stats`] reads them.
 //! - [`View`]: all of it, for people and metrics.
 //! - [`Reaper`]: returns what dead processes held, in the background.
 //! - [`Error`]: what can go wrong.
@@ -73,8 +73,10 @@ mod engines;
 mod error;
 mod file;
 mod frontend;
+mod handle;
 mod layout;
 mod load;
+mod operation;
 mod options;
 mod permit;
 mod policy;
@@ -83,7 +85,11 @@ mod publication;
 mod publisher;
 mod reaper;
 mod request;
+mod scan;
+mod seat;
+mod stats;
 mod table;
+mod thread;
 mod turns;
 mod view;
 
@@ -93,9 +99,10 @@ pub use frontend::Frontend;
 pub use options::Options;
 pub use permit::Permit;
 pub use policy::{EngineLoad, Load, Policy};
-pub use publication::EngineStats;
+pub use publication::{EngineStats, PackedStats};
 pub use publisher::Publisher;
 pub use reaper::Reaper;
 pub use request::Request;
+pub use stats::StatsRead;
 pub use table::{Reaped, Table};
 pub use view::{EngineView, FrontendView, SnapshotView, View};

@@ -70,6 +70,9 @@ impl Options {
 
     /// How many threads of one frontend can route and finish at the very same time, without one
     /// waiting for another to end its operation. Default: 4. `max_frontends * lanes` is at most 4,095.
+    ///
+    /// Three of four lanes, rounded down, belong to a thread each, which is faster; the rest is shared by
+    /// all other threads. So a process with n busy threads does best with n * 4 / 3 + 1 lanes.
     pub fn lanes(mut self, count: usize) -> Self {
         self.lanes = Some(count);
         self

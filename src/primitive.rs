@@ -7,6 +7,25 @@ pub(crate) use atomic::Atomic;
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicU64, Ordering, fence};
 
+/// Has the line of `place` fetched for writing, while what comes next goes on: a hint, no access.
+///
+/// A load alone fetches a line for reading, and the write after it then has to ask for it again.
+#[inline]
+pub(crate) fn about_to_write<T>(place: &T) {
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+    // SAFETY: a prefetch changes nothing that a program can see, and no address makes it fault;
+    // processors that do not know it take it for no operation.
+    unsafe {
+        core::arch::asm!(
+            "prefetchw [{}]",
+            in(reg) core::ptr::from_ref(place),
+            options(nostack, preserves_flags, readonly)
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+    let _ = place;
+}
+
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 #[cfg(loom)]

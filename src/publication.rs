@@ -1,13 +1,20 @@
 //! What a publication says, and where in its words it says it.
 //!
 //! ```text
-//! head   published at | word | word | rows | under pressure | 0 | 0 | 0
-//! row    waiting 32, running 32 | KV usage 32, 0 (32) | generation | in flight when sampled
+//! head     published at | word | word | rows | arrivals | 0 | 0 | 0
+//! stats    waiting 17, running 17, KV usage 30     a word for each row
+//! origins  generation 44, in flight 20             a word for each row: of which engine, and of when
 //! ```
+//!
+//! Its mark says whether any engine is under pressure: has a queue, and little cache left.
 
 use crate::algorithm::latch::{Copy, Latch, Unread};
+use crate::algorithm::word::MAX_REQUESTS;
 use crate::engines::Engines;
-use crate::layout::{PUBLICATION_HEAD, PUBLICATION_ROW};
+use crate::layout::PUBLICATION_HEAD;
+use crate::primitive::{AtomicU64, Ordering};
+use bytemuck::{Pod, Zeroable};
+use std::fmt;
 
 /// What an engine says of itself.
 ///
@@ -17,9 +24,9 @@ use crate::layout::{PUBLICATION_HEAD, PUBLICATION_ROW};
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct EngineStats {
-    /// Requests in its queue.
+    /// Requests in its queue. 131,071 stands for that and more.
     pub waiting: u32,
-    /// Requests in its batch.
+    /// Requests in its batch. 131,071 stands for that and more.
     pub running: u32,
     /// The share of its KV cache that is in use, from 0 to 1.
     pub kv_usage: f32,
@@ -41,72 +48,183 @@ pub(crate) fn is_share(number: f32) -> bool {
     (0.0..=1.0).contains(&number)
 }
 
+/// An engine's statistics in eight bytes, as they lie in the table.
+///
+/// See [`Table::read_stats`](crate::Table::read_stats). The default is an idle engine.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Pod, Zeroable)]
+#[repr(transparent)]
+pub struct PackedStats(u64);
+
+/// The most requests that packed statistics count.
+const MOST: u32 = (1 << 17) - 1;
+/// The bits of an `f32` from 0 to 1: it has no sign, and its exponent's upper bit is not set.
+const SHARE_BITS: u32 = 30;
+
+impl PackedStats {
+    #[inline]
+    pub(crate) fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+
+    /// The KV usage must be a share.
+    fn of(stats: &EngineStats) -> Self {
+        let [waiting, running] = [stats.waiting, stats.running].map(|n| u64::from(n.min(MOST)));
+        // Minus zero has a sign.
+        let kv_usage = u64::from(stats.kv_usage.abs().to_bits());
+        Self((waiting << (SHARE_BITS + 17)) | (running << SHARE_BITS) | kv_usage)
+    }
+
+    /// Requests in the engine's queue. 131,071 stands for that and more.
+    #[inline]
+    pub fn waiting(self) -> u32 {
+        (self.0 >> (SHARE_BITS + 17)) as u32
+    }
+
+    /// Requests in the engine's batch. 131,071 stands for that and more.
+    #[inline]
+    pub fn running(self) -> u32 {
+        (self.0 >> SHARE_BITS) as u32 & MOST
+    }
+
+    /// The share of the engine's KV cache that is in use, from 0 to 1.
+    #[inline]
+    pub fn kv_usage(self) -> f32 {
+        // A damaged file could say up to 2.
+        f32::from_bits(self.0 as u32 & ((1 << SHARE_BITS) - 1)).min(1.0)
+    }
+}
+
+impl fmt::Debug for PackedStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PackedStats")
+            .field("waiting", &self.waiting())
+            .field("running", &self.running())
+            .field("kv_usage", &self.kv_usage())
+            .finish()
+    }
+}
+
+/// Whose an engine's statistics are, and what was in flight on it when they were made.
+#[derive(Clone, Copy)]
+struct Origin(u64);
+
+impl Origin {
+    fn of(generation: u64, in_flight: u32) -> Self {
+        Self((generation << 20) | u64::from(in_flight.min(MAX_REQUESTS)))
+    }
+
+    fn in_flight(self) -> u32 {
+        self.0 as u32 & MAX_REQUESTS
+    }
+
+    fn is_of(self, generation: u64) -> bool {
+        self.0 >> 20 == generation & (u64::MAX >> 20)
+    }
+}
+
 /// A publication that is being read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
-    copy: Copy<'a>,
+    head: &'a [AtomicU64; PUBLICATION_HEAD],
+    /// The statistics of all rows, then their origins.
+    rows: &'a [AtomicU64],
 }
 
 impl<'a> Reading<'a> {
+    #[inline]
+    fn of(copy: Copy<'a>) -> Self {
+        static NOTHING: [AtomicU64; PUBLICATION_HEAD] =
+            [const { AtomicU64::new(0) }; PUBLICATION_HEAD];
+        let (head, rows) = (copy.words.split_first_chunk()).unwrap_or((&NOTHING, &[]));
+        Self { head, rows }
+    }
+
+    #[inline]
+    fn head(&self, index: usize) -> u64 {
+        // Relaxed: as `Copy` says.
+        self.head[index].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn row(&self, index: usize) -> u64 {
+        // Relaxed: as `Copy` says.
+        let word = self.rows.get(index);
+        word.map_or(0, |word| word.load(Ordering::Relaxed))
+    }
+
+    /// When it was made, in nanoseconds of the monotonic clock.
+    #[inline]
+    pub(crate) fn published_at(&self) -> u64 {
+        self.head(0)
+    }
+
     /// How old it is in nanoseconds. `None` if it is of another life of the machine: made later than
     /// now, by more than the coarse clock may lag.
     #[inline]
     pub(crate) fn age(&self, now: u64) -> Option<u64> {
         const LAG: u64 = 1_000_000_000;
-        // When it was made, on the monotonic clock.
-        let published_at = self.copy.word(0);
+        let published_at = self.published_at();
         (published_at <= now.saturating_add(LAG)).then(|| now.saturating_sub(published_at))
     }
 
     /// The publisher's own two words.
+    #[inline]
     pub(crate) fn words(&self) -> [u64; 2] {
-        [self.copy.word(1), self.copy.word(2)]
+        [self.head(1), self.head(2)]
     }
 
-    /// Whether it is there, which it is.
+    /// Of how many engines there are statistics.
     #[inline]
-    pub(crate) fn exists(&self) -> bool {
-        true
+    pub(crate) fn rows(&self) -> usize {
+        self.head(3) as usize
     }
 
-    /// Whether any engine has a queue and little cache left.
+    /// How many engines had ever been put into slots.
     #[inline]
-    pub(crate) fn under_pressure(&self) -> bool {
-        self.copy.word(4) != 0
+    pub(crate) fn arrivals(&self) -> u64 {
+        self.head(4)
+    }
+
+    /// The words of all packed statistics, but no more than `most`.
+    #[inline]
+    pub(crate) fn all_packed(&self, most: usize) -> &'a [AtomicU64] {
+        let count = self.rows().min(most);
+        self.rows.get(..count).unwrap_or_default()
+    }
+
+    /// The statistics of whichever engine was in this slot.
+    #[inline]
+    pub(crate) fn packed(&self, engine: usize) -> PackedStats {
+        PackedStats(self.row(engine))
     }
 
     /// The statistics of an engine, unless they are those of an engine that was in its slot before.
     #[inline]
     pub(crate) fn stats(&self, engine: usize, engines: &Engines<'_>) -> Option<EngineStats> {
-        if engine as u64 >= self.copy.word(3) {
+        let rows = self.rows();
+        if engine >= rows {
             return None;
         }
-        let row = PUBLICATION_HEAD + engine * PUBLICATION_ROW;
-        if self.copy.word(row + 2) != engines.generation(engine) {
+        let origin = Origin(self.row(rows.saturating_add(engine)));
+        if !origin.is_of(engines.generation(engine)) {
             return None;
         }
-        let requests = self.copy.word(row);
-        let kv_usage = f32::from_bits(self.copy.word(row + 1) as u32);
-        // Not from `publish`, then; a damaged file must not decide who is loaded.
-        if !is_share(kv_usage) {
-            return None;
-        }
+        let packed = self.packed(engine);
         Some(EngineStats {
-            waiting: (requests >> 32) as u32,
-            running: requests as u32,
-            kv_usage,
-            in_flight: Some(self.copy.word(row + 3) as u32),
+            waiting: packed.waiting(),
+            running: packed.running(),
+            kv_usage: packed.kv_usage(),
+            in_flight: Some(origin.in_flight()),
         })
     }
 }
-
 /// Calls `look` on the last complete publication; see [`Latch::read`].
 #[inline]
 pub(crate) fn read<'a, T>(
     latch: &Latch<'a>,
     mut look: impl FnMut(Reading<'a>) -> T,
 ) -> Result<T, Unread> {
-    latch.read(|copy| look(Reading { copy }))
+    latch.read(|copy| look(Reading::of(copy)))
 }
 
 /// Publishes checked statistics. `in_flight` says what is counted on an engine now.
@@ -117,28 +235,58 @@ pub(crate) fn publish(
     own: [u64; 2],
     stats: &[EngineStats],
 ) {
-    let under_pressure = (stats.iter()).any(|s| s.waiting > 0 && s.pressure() > 0.0);
-    let head: [u64; PUBLICATION_HEAD] = [
-        published_at,
-        own[0],
-        own[1],
-        stats.len() as u64,
-        under_pressure.into(),
-        0,
-        0,
-        0,
-    ];
-    let rows = stats.iter().enumerate().flat_map(|(engine, stats)| {
+    // Before the generations: an engine that arrives meanwhile must not count as one of these.
+    let arrivals = engines.arrivals();
+    let rows = stats.len() as u64;
+    let head: [u64; PUBLICATION_HEAD] = [published_at, own[0], own[1], rows, arrivals, 0, 0, 0];
+    let packed = stats.iter().map(|stats| PackedStats::of(stats).0);
+    let origins = stats.iter().enumerate().map(|(engine, stats)| {
         let in_flight = stats
             .in_flight
             .unwrap_or_else(|| engines.word(engine).value());
-        let row: [u64; PUBLICATION_ROW] = [
-            (u64::from(stats.waiting) << 32) | u64::from(stats.running),
-            stats.kv_usage.to_bits().into(),
-            engines.generation(engine),
-            in_flight.into(),
-        ];
-        row
+        Origin::of(engines.generation(engine), in_flight).0
     });
-    latch.publish(head.into_iter().chain(rows));
+    let under_pressure = (stats.iter()).any(|s| s.waiting > 0 && s.pressure() > 0.0);
+    latch.publish(
+        head.into_iter().chain(packed).chain(origins),
+        under_pressure,
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn packed_statistics_say_what_was_packed(
+            waiting: u32,
+            running: u32,
+            kv_usage in 0.0_f32..=1.0,
+        ) {
+            let stats = EngineStats { waiting, running, kv_usage, in_flight: None };
+            let packed = PackedStats::of(&stats);
+            prop_assert_eq!(packed.waiting(), waiting.min(131_071));
+            prop_assert_eq!(packed.running(), running.min(131_071));
+            prop_assert_eq!(packed.kv_usage(), kv_usage);
+        }
+
+        #[test]
+        fn f2_damaged_statistics_have_a_usage_that_is_a_share(bits: u64) {
+            prop_assert!(is_share(PackedStats(bits).kv_usage()));
+        }
+    }
+
+    #[test]
+    fn the_ends_of_the_range_are_packed() {
+        for kv_usage in [0.0, -0.0, f32::MIN_POSITIVE, 1.0] {
+            let packed = PackedStats::of(&EngineStats {
+                kv_usage,
+                ..Default::default()
+            });
+            assert_eq!(packed.kv_usage(), kv_usage);
+        }
+        assert_eq!(PackedStats::default().kv_usage(), 0.0);
+    }
 }

@@ -48,7 +48,10 @@ impl<'a> Request<'a> {
     /// Whether it asks for nothing.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.tokens == 0 && self.excluded.is_empty() && self.preferred.is_none()
+        self.tokens == 0
+            && self.pin.is_none()
+            && self.excluded.is_empty()
+            && self.preferred.is_none()
     }
 
     #[inline]

@@ -12,15 +12,33 @@
 //! order to start with is another one for each lane of each frontend and for each join in a slot, so
 //! that frontends which live for a request or two favour no engine either.
 
+use crate::layout::MAX_ENGINES;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// When each engine was chosen last, for one lane. Only used by the lane's holder, so its atomics
-/// are all Relaxed: the lane's own lock orders one holder after the other.
+/// are all Relaxed: whatever hands the lane on orders one holder after the other.
 pub(crate) struct Turns {
     turn: AtomicU64,
+    /// For each engine: turn 30 | engine 12. It names the engine, so that whoever looks for the
+    /// least of them need not remember where it was.
     chosen: Box<[AtomicU64]>,
     random: AtomicU64,
+}
+
+const ENGINE_BITS: u32 = 12;
+const TURN_BITS: u32 = 30;
+const LAST_TURN: u64 = (1 << TURN_BITS) - 1;
+const _: () = assert!(MAX_ENGINES <= 1 << ENGINE_BITS);
+
+/// The engine that a number among [`Turns::numbers`] is of, whatever stands above it.
+#[inline]
+pub(crate) fn engine_of(number: u64) -> usize {
+    (number & ((1 << ENGINE_BITS) - 1)) as usize
+}
+
+fn number(turn: u64, engine: usize) -> u64 {
+    (turn << ENGINE_BITS) | engine as u64
 }
 
 /// Says the turn, not the thousands of numbers behind it.
@@ -33,29 +51,37 @@ impl fmt::Debug for Turns {
 impl Turns {
     /// Turns over `max_engines`, of which there are `engines` now.
     ///
-    /// The order to start with depends on `number`. As many numbers as there are engines, one after
+    /// The order to start with depends on `seed`. As many seeds as there are engines, one after
     /// the other, each put another engine first: they turn one scattered order round. The next as many
     /// turn round another order, so that over many of them no engine wins for who stands behind it.
-    pub(crate) fn new(max_engines: usize, engines: usize, number: u64) -> Self {
+    pub(crate) fn new(max_engines: usize, engines: usize, seed: u64) -> Self {
         let count = engines.max(1);
-        let (scatter, start) = (number / count as u64, (number % count as u64) as usize);
+        let (scatter, start) = (seed / count as u64, (seed % count as u64) as usize);
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_unstable_by_key(|&engine| mix(mix(scatter) ^ engine as u64));
-        let chosen: Box<[AtomicU64]> = (0..max_engines).map(|_| AtomicU64::new(0)).collect();
+        let chosen: Box<[AtomicU64]> = (0..max_engines)
+            .map(|engine| AtomicU64::new(number(0, engine)))
+            .collect();
         for (place, &engine) in order.iter().enumerate() {
             if let Some(chosen) = chosen.get(engine) {
-                let rank = (place + count - start) % count;
-                chosen.store(rank as u64, Ordering::Relaxed);
+                let turn = (place + count - start) % count;
+                chosen.store(number(turn as u64, engine), Ordering::Relaxed);
             }
         }
         Self {
             turn: AtomicU64::new(count as u64),
             chosen,
-            random: AtomicU64::new(mix(number) | 1), // never 0
+            random: AtomicU64::new(mix(seed) | 1), // never 0
         }
     }
 
-    /// A number that is smaller the longer ago the engine was chosen.
+    /// A number for each engine, smaller the longer ago it was chosen; no two are equal.
+    #[inline]
+    pub(crate) fn numbers(&self) -> &[AtomicU64] {
+        &self.chosen
+    }
+
+    /// The number of one engine.
     #[inline]
     pub(crate) fn last_chosen(&self, engine: usize) -> u64 {
         self.chosen[engine].load(Ordering::Relaxed)
@@ -65,8 +91,24 @@ impl Turns {
     #[inline]
     pub(crate) fn choose(&self, engine: usize) {
         let turn = self.turn.load(Ordering::Relaxed) + 1;
+        if turn >= LAST_TURN {
+            self.start_over();
+            return self.choose(engine);
+        }
         self.turn.store(turn, Ordering::Relaxed);
-        self.chosen[engine].store(turn, Ordering::Relaxed);
+        self.chosen[engine].store(number(turn, engine), Ordering::Relaxed);
+    }
+
+    /// Halves all turns, after half a minute of choices at full speed: the order stays, but that
+    /// engines chosen one right after the other may become equal, and then the first comes first,
+    /// once.
+    #[cold]
+    fn start_over(&self) {
+        for (engine, chosen) in self.chosen.iter().enumerate() {
+            let turn = chosen.load(Ordering::Relaxed) >> ENGINE_BITS;
+            chosen.store(number(turn / 2, engine), Ordering::Relaxed);
+        }
+        self.turn.store(LAST_TURN / 2, Ordering::Relaxed);
     }
 
     /// A number below `bound`, or 0: xorshift64* (Vigna, "An experimental exploration of Marsaglia's
@@ -147,6 +189,18 @@ mod tests {
                 .all(|&engine| wins[engine].abs_diff(fair) < fair / 8);
             assert!(all, "{tied:?}: {wins:?}");
         }
+    }
+
+    #[test]
+    fn c7_ties_stay_fair_when_turns_start_over() {
+        let turns = Turns::new(4, 4, 0);
+        turns.turn.store(LAST_TURN - 10, Ordering::Relaxed);
+        let mut wins = [0_usize; 4];
+        for _ in 0..400 {
+            wins[pick(&turns, &[0, 1, 2, 3])] += 1;
+        }
+        assert!(wins.iter().all(|wins| wins.abs_diff(100) <= 2), "{wins:?}");
+        assert!(turns.turn.load(Ordering::Relaxed) < LAST_TURN);
     }
 
     #[test]

@@ -55,6 +55,10 @@ pub struct EngineView {
     pub in_flight: u32,
     /// Their tokens.
     pub tokens: u32,
+    /// Requests that it was ever given, since it was added. Only grows.
+    pub admitted: u64,
+    /// How many of these have finished, or were returned by a reap. Only grows.
+    pub finished: u64,
     /// The most requests that it takes. `None`: no cap.
     pub max_in_flight: Option<u32>,
     /// The most tokens that it takes. `None`: no cap.
@@ -132,6 +136,8 @@ impl Table {
         let (word, tokens) = self.mapping().counter().observe(index);
         let state = EngineState::of(word)?;
         let limits = engines.limits(index);
+        let totals = self.mapping().registry().ledger_of_all(index);
+        let before = engines.admitted_before(index);
         Some(EngineView {
             index,
             name: engines.name(index),
@@ -139,6 +145,8 @@ impl Table {
             weight: limits.weight() as f32,
             in_flight: word.value(),
             tokens,
+            admitted: totals.admitted.saturating_sub(before),
+            finished: totals.finished.saturating_sub(before),
             max_in_flight: Some(limits.max_in_flight()).filter(|cap| *cap < MAX_REQUESTS),
             max_tokens: Some(engines.max_tokens(index)).filter(|cap| *cap < MAX_TOKENS),
             stats,
@@ -151,12 +159,13 @@ impl Table {
         if !record.word().is_taken() {
             return None;
         }
-        let (mut in_flight, mut tokens) = (0, 0);
+        let (mut in_flight, mut tokens) = (0_u64, 0_u64);
         for engine in 0..self.engines().in_use() {
-            let held = registry.held(slot, engine);
-            // Its lanes are read one after the other, so a sum may be off for a moment.
-            in_flight += held.requests().max(0) as u64;
-            tokens += held.tokens().max(0) as u64;
+            let ledger = registry.ledger(slot, engine);
+            // Its lanes are read one after the other, so a sum may be off for a moment. Saturating:
+            // in a damaged file it may be off by any number.
+            in_flight = in_flight.saturating_add(ledger.requests().max(0) as u64);
+            tokens = tokens.saturating_add(ledger.tokens.max(0) as u64);
         }
         // Relaxed, both: for people only.
         let since = Duration::from_nanos(record.since.load(Ordering::Relaxed));

@@ -1,6 +1,7 @@
 //! Running a scene under every interleaving within bounds, and saying how many that were.
 
 use loom::model::Builder;
+use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -76,6 +77,18 @@ fn deaths(
         }
     }
     unreachable!("every operation ends")
+}
+
+/// Runs both at once.
+///
+/// Each in a thread of its own: if one of them were the thread that starts the other, loom would miss
+/// scenes in which the other comes first.
+pub(crate) fn race<A: 'static, B: 'static>(
+    one: impl FnOnce() -> A + 'static,
+    other: impl FnOnce() -> B + 'static,
+) -> (A, B) {
+    let (one, other) = (thread::spawn(one), thread::spawn(other));
+    (one.join().unwrap(), other.join().unwrap())
 }
 
 fn run(preemptions: usize, scene: impl Fn() + Sync + Send + 'static) -> usize {

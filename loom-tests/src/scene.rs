@@ -1,6 +1,6 @@
 //! A small table in loom's memory.
 
-use crate::algorithm::counter::{Counter, Lane};
+use crate::algorithm::counter::{Counter, Lane, Ledger, PLANES};
 use crate::algorithm::latch::{COPIES, Latch};
 use crate::algorithm::place::{Choice, Total};
 use crate::algorithm::registry::{Locks, Registry, Slot};
@@ -9,13 +9,14 @@ use crate::primitive::{Atomic, AtomicU64};
 use bytemuck::Zeroable;
 use loom::sync::Mutex;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 /// The words of a table, and the locks that the kernel would keep.
 pub(crate) struct Scene {
     words: Vec<Atomic<Word>>,
     tokens: Vec<Atomic<TokenWord>>,
     lanes: Vec<Lane>,
-    ledgers: Vec<Atomic<Amount>>,
+    ledgers: Vec<AtomicU64>,
     marks: AtomicU64,
     slots: Vec<Slot>,
     sequence: AtomicU64,
@@ -44,8 +45,8 @@ impl Scene {
                 .map(|_| Atomic::new(TokenWord::zeroed()))
                 .collect(),
             lanes: (0..lanes).map(|_| Lane::new()).collect(),
-            ledgers: (0..rows * lanes)
-                .map(|_| Atomic::new(Amount::ZERO))
+            ledgers: (0..rows * lanes * PLANES)
+                .map(|_| AtomicU64::new(0))
                 .collect(),
             marks: AtomicU64::new(0),
             slots: (0..slots).map(|_| Slot::new()).collect(),
@@ -80,13 +81,22 @@ impl Scene {
         self
     }
 
+    /// What a thread of its own is to do with it.
+    pub(crate) fn with<T, F: FnOnce(&Self) -> T>(
+        self: &Arc<Self>,
+        act: F,
+    ) -> impl FnOnce() -> T + use<T, F> {
+        let scene = Arc::clone(self);
+        move || act(&scene)
+    }
+
     pub(crate) fn counter(&self) -> Counter<'_> {
         Counter {
             words: &self.words,
             tokens: &self.tokens,
             lanes: &self.lanes,
             ledgers: &self.ledgers,
-            ledger_stride: self.words.len(),
+            plane_stride: self.words.len(),
             marks: &self.marks,
         }
     }
@@ -215,8 +225,8 @@ impl Scene {
     }
 
     /// What the lanes of a slot hold on an engine.
-    pub(crate) fn held(&self, slot: usize, engine: usize) -> Amount {
-        self.registry().held(slot, engine)
+    pub(crate) fn ledger(&self, slot: usize, engine: usize) -> Ledger {
+        self.registry().ledger(slot, engine)
     }
 }
 

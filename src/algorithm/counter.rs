@@ -14,8 +14,8 @@
 //! 2. *settles* the word: if the operation that wrote it may still be under way, makes the evidence
 //!    that it took effect outlive the word (raises `confirmed` of its lane) and brings the row's
 //!    tokens up to date;
-//! 3. writes down what it is about to do (`change`, `ledger_before`, `tokens_before`, then
-//!    `intent`) and compare-and-swaps the word to `new value | me | tag`. This is the one step at
+//! 3. writes down what it is about to do (`change`, what its ledger and the row's tokens are before,
+//!    then `intent`) and compare-and-swaps the word to `new value | me | tag`. This is the one step at
 //!    which the change takes effect, requests and tokens alike. On failure it has not: the intent
 //!    is cleared, and the caller looks again;
 //! 4. brings the tokens up to date (unless somebody who settled did), writes its ledger, clears the
@@ -23,7 +23,7 @@
 //!
 //! # What holds at every instant
 //!
-//! - **Fields move only while idle.** A lane's operation number and the three fields change only
+//! - **Fields move only while idle.** A lane's operation number and its fields change only
 //!   while its intent is idle, so an active intent always has its own fields beside it.
 //! - **Evidence outlives the word.** An operation whose intent is active took effect if and only if
 //!   its row's word names it, or `confirmed` has reached its number: who overwrites the word has
@@ -59,7 +59,9 @@
 //! token count. Operation numbers are 64 bits and do not wrap in the life of a machine.
 
 use super::word::{Amount, Intent, LaneId, NOBODY, RowState, Tag, TokenWord, Word};
-use crate::primitive::{Atomic, AtomicU64, Ordering};
+use crate::primitive::{Atomic, AtomicU64, Ordering, about_to_write};
+#[cfg(loom)]
+use bytemuck::Zeroable;
 
 /// A lane as it lies in the table: the operation that it is in, for others to see.
 ///
@@ -71,9 +73,13 @@ pub(crate) struct Lane {
     operation: AtomicU64,
     intent: Atomic<Intent>,
     change: Atomic<Amount>,
-    ledger_before: Atomic<Amount>,
+    /// Of the two totals in the ledger the one that the operation changes.
+    total_before: AtomicU64,
+    /// The tokens in the ledger, for an operation with tokens.
+    held_tokens_before: AtomicU64,
+    /// The tokens of the row, for an operation with tokens.
     tokens_before: Atomic<TokenWord>,
-    _rest_of_the_line: [u64; 3],
+    _rest_of_the_line: [u64; 2],
     /// The highest operation that somebody else has seen take effect. Written by others, and only
     /// raised. On a line of its own, for its writers are others.
     confirmed: AtomicU64,
@@ -86,13 +92,54 @@ impl Lane {
             operation: AtomicU64::new(0),
             intent: Atomic::new(Intent::IDLE),
             change: Atomic::new(Amount::ZERO),
-            ledger_before: Atomic::new(Amount::ZERO),
-            tokens_before: Atomic::new(TokenWord::UNUSED),
-            _rest_of_the_line: [0; 3],
+            total_before: AtomicU64::new(0),
+            held_tokens_before: AtomicU64::new(0),
+            tokens_before: Atomic::new(TokenWord::zeroed()),
+            _rest_of_the_line: [0; 2],
             confirmed: AtomicU64::new(0),
         }
     }
 }
+
+/// What a lane has done on a row: whose the row's count is.
+///
+/// Its numbers say something together with those of the other lanes of its frontend only, since any
+/// of these may finish what another has admitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Ledger {
+    /// Requests that it has admitted, in total.
+    pub(crate) admitted: u64,
+    /// Requests that it has finished, in total.
+    pub(crate) finished: u64,
+    /// The tokens of the former less those of the latter.
+    pub(crate) tokens: i64,
+}
+
+impl Ledger {
+    /// The requests that are admitted and not finished.
+    pub(crate) fn requests(&self) -> i64 {
+        self.admitted.wrapping_sub(self.finished) as i64
+    }
+
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            admitted: self.admitted.wrapping_add(other.admitted),
+            finished: self.finished.wrapping_add(other.finished),
+            tokens: self.tokens.wrapping_add(other.tokens),
+        }
+    }
+}
+
+/// The three planes of a lane's ledger, each with a word for every row.
+#[derive(Clone, Copy)]
+enum Plane {
+    Admitted = 0,
+    Finished = 1,
+    Tokens = 2,
+}
+
+/// How many planes there are.
+pub(crate) const PLANES: usize = 3;
 
 /// The rows of a table, with the lanes that change them and the ledgers that say whose the counts
 /// are.
@@ -104,9 +151,9 @@ pub(crate) struct Counter<'a> {
     pub(crate) tokens: &'a [Atomic<TokenWord>],
     /// Lane n is at n - 1.
     pub(crate) lanes: &'a [Lane],
-    /// Lane by lane, `ledger_stride` apart, one for each row.
-    pub(crate) ledgers: &'a [Atomic<Amount>],
-    pub(crate) ledger_stride: usize,
+    /// Lane by lane, and plane by plane, `plane_stride` apart; a word for each row.
+    pub(crate) ledgers: &'a [AtomicU64],
+    pub(crate) plane_stride: usize,
     /// How many words nobody has written: the source of nobody's tags.
     pub(crate) marks: &'a AtomicU64,
 }
@@ -146,44 +193,46 @@ impl<'a> Counter<'a> {
         }
     }
 
+    /// Says that `me` is about to change a row, if it is known yet which: the lines that have to come
+    /// from other processors come at the same time then, not one after the other.
+    #[inline]
+    pub(crate) fn prepare(&self, me: LaneId, row: Option<usize>) {
+        about_to_write(&self.lanes[usize::from(me.0) - 1]);
+        if let Some(row) = row {
+            about_to_write(&self.words[row]);
+        }
+    }
+
     /// One operation of lane `me`: changes `row` by `change` if its word still is `seen`.
     ///
     /// `me` must be held by the caller, alone. `seen` must come from [`load`](Self::load) or
     /// [`observe`](Self::observe); caps that were checked against it hold, since the change takes
     /// effect on that very word or not at all.
-    #[inline]
+    #[inline(always)] // what is known of the change where it is called makes half of it go away
     pub(crate) fn attempt(&self, me: LaneId, row: usize, seen: Word, change: Amount) -> bool {
         if !self.settle(row, seen, me) {
             return false;
         }
         let lane = &self.lanes[usize::from(me.0) - 1];
-        let ledger = self.ledger(me, row);
-        // Relaxed: the lane is ours, so these two are our own last stores, or those of a former
-        // holder from whom the lane's lock has handed them over.
+        // Relaxed, here and below where a ledger is read: the lane is ours, so these are our own
+        // last stores, or those of a former holder from whom the lane's lock has handed them over.
         let mut operation = lane.operation.load(Ordering::Relaxed).wrapping_add(1);
-        let ledger_before = ledger.load(Ordering::Relaxed);
         if seen.is_by(me, Tag::of(operation)) {
             operation = operation.wrapping_add(1);
         }
         let tag = Tag::of(operation);
-        let with_tokens = change.tokens() != 0;
-        let tokens_before = if with_tokens {
-            // Relaxed: settling the word has ordered it. Who brought the tokens up to date was
-            // either us, or did so before the "idle" that we have acquired, or before writing the word
-            // that we have. So if the word still is `seen` below, then this still is the token word.
-            self.tokens[row].load(Ordering::Relaxed)
-        } else {
-            TokenWord::UNUSED
-        };
+        let total = self.total(me, row, change);
+        let total_before = total.load(Ordering::Relaxed);
 
         // Release: pairs with the first Acquire in `standing`. Who sees this number must not see a
         // word of the row that is older than the one this operation started from.
         lane.operation.store(operation, Ordering::Release);
-        // Release, three times: pairs with the Acquires of the fields in `standing`. Who sees a
-        // field of this operation must see its number when it reads that again.
+        // Relaxed: only read in `recover`, which acquires the intent below.
+        lane.total_before.store(total_before, Ordering::Relaxed);
+        // Release: pairs with the Acquire of this field in `standing`. Who sees a field of this
+        // operation must see its number when it reads that again.
         lane.change.store(change, Ordering::Release);
-        lane.ledger_before.store(ledger_before, Ordering::Release);
-        lane.tokens_before.store(tokens_before, Ordering::Release);
+        let tokens = (change.tokens() != 0).then(|| self.write_down_tokens(lane, me, row));
         // Release: pairs with the Acquire of the intent in `standing` and `recover`. Who sees the
         // intent must see its fields.
         lane.intent
@@ -201,12 +250,13 @@ impl<'a> Counter<'a> {
             )
             .is_ok();
         if taken {
-            if with_tokens {
+            if let Some((tokens_before, held_before)) = tokens {
                 self.advance_tokens(row, tokens_before, change);
+                self.hold_tokens(me, row, held_before, change);
             }
             // Relaxed: the holder's own word. Who takes the lane over after a death reads it after
             // the intent below, or completes it.
-            ledger.store(ledger_before.plus(change), Ordering::Relaxed);
+            total.store(after(total_before, change), Ordering::Relaxed);
         }
         // Release: pairs with the Acquire of the intent in `standing`, whose reader takes "idle"
         // to mean that the tokens are up to date, and in `recover`, whose reader takes it to mean
@@ -215,8 +265,22 @@ impl<'a> Counter<'a> {
         taken
     }
 
+    /// Writes down the tokens of `row`, its own and those in the ledger, before they change.
+    fn write_down_tokens(&self, lane: &Lane, me: LaneId, row: usize) -> (TokenWord, u64) {
+        // Relaxed: settling the word has ordered it. Who brought the tokens up to date was either
+        // us, or did so before the "idle" that we have acquired, or before writing the word that we
+        // have. So if the word is not overwritten before we do that, then this is its token word.
+        let tokens_before = self.tokens[row].load(Ordering::Relaxed);
+        let held_before = self.plane(me, row, Plane::Tokens).load(Ordering::Relaxed);
+        // Relaxed and Release: as for the total and the change.
+        lane.held_tokens_before
+            .store(held_before, Ordering::Relaxed);
+        lane.tokens_before.store(tokens_before, Ordering::Release);
+        (tokens_before, held_before)
+    }
+
     /// Changes `row` by `change`, as lane `me`, whatever its word is.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&self, me: LaneId, row: usize, change: Amount) {
         // A failed attempt means that another operation on the row took effect.
         while !self.attempt(me, row, self.load(row), change) {}
@@ -254,10 +318,15 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// What lane `id` holds on `row`. Exact for a lane that is held by the caller and recovered.
-    pub(crate) fn held(&self, id: LaneId, row: usize) -> Amount {
+    /// What lane `id` has done on `row`. Exact for a lane that is held by the caller and recovered.
+    pub(crate) fn ledger(&self, id: LaneId, row: usize) -> Ledger {
         // Relaxed: for a lane of one's own there is nothing to order; for another's it is a glance.
-        self.ledger(id, row).load(Ordering::Relaxed)
+        let read = |plane| self.plane(id, row, plane).load(Ordering::Relaxed);
+        Ledger {
+            admitted: read(Plane::Admitted),
+            finished: read(Plane::Finished),
+            tokens: read(Plane::Tokens) as i64,
+        }
     }
 
     /// Completes the operation that a dead lane was in. The caller must hold the lane.
@@ -278,13 +347,15 @@ impl<'a> Counter<'a> {
             if took_effect {
                 // Relaxed: they were stored before the intent that we acquired, by the dead holder.
                 let change = lane.change.load(Ordering::Relaxed);
-                let ledger_before = lane.ledger_before.load(Ordering::Relaxed);
-                let tokens_before = lane.tokens_before.load(Ordering::Relaxed);
                 if change.tokens() != 0 {
+                    let tokens_before = lane.tokens_before.load(Ordering::Relaxed);
+                    let held_before = lane.held_tokens_before.load(Ordering::Relaxed);
                     self.advance_tokens(row, tokens_before, change);
+                    self.hold_tokens(id, row, held_before, change);
                 }
-                self.ledger(id, row)
-                    .store(ledger_before.plus(change), Ordering::Relaxed);
+                let total_before = lane.total_before.load(Ordering::Relaxed);
+                self.total(id, row, change)
+                    .store(after(total_before, change), Ordering::Relaxed);
             }
         }
         // Release: as at the end of `attempt`, and for the same readers.
@@ -384,8 +455,33 @@ impl<'a> Counter<'a> {
         );
     }
 
-    #[inline]
-    fn ledger(&self, id: LaneId, row: usize) -> &'a Atomic<Amount> {
-        &self.ledgers[(usize::from(id.0) - 1) * self.ledger_stride + row]
+    /// The tokens in the ledger of lane `id`, which was `before`, after `change`.
+    fn hold_tokens(&self, id: LaneId, row: usize, before: u64, change: Amount) {
+        let held = before.wrapping_add_signed(change.tokens());
+        // Relaxed: as for the total in `attempt`.
+        self.plane(id, row, Plane::Tokens)
+            .store(held, Ordering::Relaxed);
     }
+
+    /// The total that `change` adds to.
+    #[inline]
+    fn total(&self, id: LaneId, row: usize, change: Amount) -> &'a AtomicU64 {
+        let plane = match change.requests() {
+            ..0 => Plane::Finished,
+            _ => Plane::Admitted,
+        };
+        self.plane(id, row, plane)
+    }
+
+    #[inline]
+    fn plane(&self, id: LaneId, row: usize, plane: Plane) -> &'a AtomicU64 {
+        let planes = (usize::from(id.0) - 1) * PLANES + plane as usize;
+        &self.ledgers[planes * self.plane_stride + row]
+    }
+}
+
+/// A total that was `before`, after `change`.
+#[inline]
+fn after(before: u64, change: Amount) -> u64 {
+    before.wrapping_add(change.requests().unsigned_abs())
 }

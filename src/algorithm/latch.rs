@@ -10,6 +10,9 @@
 //! what was read is whole if the sequence has advanced by less than that. With two copies one
 //! publication during a read makes the reader read again; with [`COPIES`] it takes three.
 //!
+//! The number shares its word with a *mark*, one bit that the publisher has put on the publication as
+//! a whole. Who needs to know no more than that, which is most who route, reads that one word.
+//!
 //! The data is read with relaxed atomics between an acquire load and an acquire fence (Boehm, "Can
 //! seqlocks get along with programming language memory models?", MSPC 2012).
 
@@ -25,7 +28,7 @@ const TRIES: usize = 32;
 /// The publications of a table: words, of which the users of this module know the meaning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Latch<'a> {
-    /// The number of the last complete publication; 0 means that there was none.
+    /// Number 63 | mark 1, of the last complete publication; number 0 means that there was none.
     pub(crate) sequence: &'a AtomicU64,
     /// [`COPIES`] publications of the same length, one after the other.
     pub(crate) words: &'a [AtomicU64],
@@ -35,14 +38,16 @@ pub(crate) struct Latch<'a> {
 /// [`Latch::read`] has returned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Copy<'a> {
-    words: &'a [AtomicU64],
+    /// To be loaded relaxed: [`Latch::read`] decides afterwards whether they belong together.
+    pub(crate) words: &'a [AtomicU64],
 }
 
 impl Copy<'_> {
     /// A word of the publication; 0 beyond its end.
+    #[cfg(any(test, loom))]
     #[inline]
     pub(crate) fn word(&self, index: usize) -> u64 {
-        // Relaxed: `Latch::read` decides afterwards whether the words belong together.
+        // Relaxed: as is said of `words`.
         self.words
             .get(index)
             .map_or(0, |word| word.load(Ordering::Relaxed))
@@ -66,27 +71,34 @@ impl<'a> Latch<'a> {
         for _ in 0..TRIES {
             // Acquire: pairs with the Release in `publish`; who sees the number must see the words.
             let before = self.sequence.load(Ordering::Acquire);
-            if before == 0 {
+            if number(before) == 0 {
                 return Err(Unread::Empty);
             }
-            let seen = look(self.copy(before));
+            let seen = look(self.copy(number(before)));
             // Acquire fence: pairs with the Release fence in `publish`. If a word that we read is
             // of a later publication, then the number below is at least that of its predecessor.
             fence(Ordering::Acquire);
             // Relaxed: ordered by the fence.
             let after = self.sequence.load(Ordering::Relaxed);
-            if after.wrapping_sub(before) < COPIES as u64 - 1 {
+            if number(after).wrapping_sub(number(before)) < COPIES as u64 - 1 {
                 return Ok(seen);
             }
         }
         Err(Unread::Overtaken)
     }
 
-    /// Publishes the words. The caller must be the only publisher.
-    pub(crate) fn publish(&self, words: impl IntoIterator<Item = u64>) {
+    /// The mark of the last complete publication.
+    #[inline]
+    pub(crate) fn is_marked(&self) -> bool {
+        // Relaxed: the mark is all that is read of the publication.
+        self.sequence.load(Ordering::Relaxed) & MARK != 0
+    }
+
+    /// Publishes the words and the mark. The caller must be the only publisher.
+    pub(crate) fn publish(&self, words: impl IntoIterator<Item = u64>, mark: bool) {
         // Acquire: pairs with the Release below of a publisher before us, so that our fence also
         // orders its number before our words.
-        let next = self.sequence.load(Ordering::Acquire).wrapping_add(1);
+        let next = number(self.sequence.load(Ordering::Acquire)).wrapping_add(1);
         // Release fence: pairs with the Acquire fence in `read`; who sees a word from below must
         // see that the sequence had reached our predecessor.
         fence(Ordering::Release);
@@ -95,7 +107,8 @@ impl<'a> Latch<'a> {
             to.store(word, Ordering::Relaxed);
         }
         // Release: pairs with the Acquire in `read`; who sees the number must see the words.
-        self.sequence.store(next, Ordering::Release);
+        let sequence = (next << 1) | u64::from(mark);
+        self.sequence.store(sequence, Ordering::Release);
     }
 
     #[inline]
@@ -106,6 +119,13 @@ impl<'a> Latch<'a> {
             words: &self.words[start..start + length],
         }
     }
+}
+
+const MARK: u64 = 1;
+
+#[inline]
+fn number(sequence: u64) -> u64 {
+    sequence >> 1
 }
 
 #[cfg(all(test, not(loom)))]
@@ -134,7 +154,8 @@ mod tests {
             words: &words,
         };
         for n in 1..20 {
-            latch.publish([n, n * n]);
+            latch.publish([n, n * n], n % 3 == 0);
+            assert_eq!(latch.is_marked(), n % 3 == 0);
             let read = latch.read(|copy| (copy.word(0), copy.word(1), copy.word(2)));
             assert_eq!(read, Ok((n, n * n, 0)));
         }
@@ -147,11 +168,11 @@ mod tests {
             sequence: &sequence,
             words: &words,
         };
-        latch.publish([1]);
+        latch.publish([1], false);
         let mut publications = vec![0, 2, 3];
         let read = latch.read(|copy| {
             let word = copy.word(0);
-            (0..publications.pop().unwrap_or(0)).for_each(|n| latch.publish([100 + n]));
+            (0..publications.pop().unwrap_or(0)).for_each(|n| latch.publish([100 + n], false));
             word
         });
         assert_eq!(
@@ -159,7 +180,7 @@ mod tests {
             Ok(102),
             "overtaken by three, then by two, which does no harm"
         );
-        let read = latch.read(|_| (0..3).for_each(|n| latch.publish([n])));
+        let read = latch.read(|_| (0..3).for_each(|n| latch.publish([n], true)));
         assert_eq!(read, Err(Unread::Overtaken));
     }
 }

@@ -4,6 +4,7 @@
 //! same code runs over a mapped table and under loom.
 
 pub(crate) mod counter;
+pub(crate) mod hold;
 pub(crate) mod latch;
 pub(crate) mod place;
 pub(crate) mod registry;

@@ -61,7 +61,7 @@ impl Counter<'_> {
     ///
     /// The choice is atomic: it counts only if the word that it was made by still stands; otherwise
     /// `choose` is asked again.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place<E>(
         &self,
         me: LaneId,
@@ -82,22 +82,29 @@ impl Counter<'_> {
             }
             // Somebody else's request was counted there meanwhile.
             if let Some(total) = total {
-                self.add(me, total.row, total.share(change).negated());
+                self.take_from(me, total, change);
             }
             backoff.spin();
         }
     }
 
     /// Takes a request off its engine, as lane `me`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(&self, me: LaneId, engine: usize, change: Amount, total: Option<&Total>) {
         self.add(me, engine, change.negated());
         if let Some(total) = total {
-            self.add(me, total.row, total.share(change).negated());
+            self.take_from(me, total, change);
         }
     }
 
+    /// Takes a request off the table's own row.
+    #[inline(never)]
+    fn take_from(&self, me: LaneId, total: &Total, change: Amount) {
+        self.add(me, total.row, total.share(change).negated());
+    }
+
     /// Counts on the table's own row, unless that is at a cap.
+    #[inline(never)]
     fn add_within(&self, me: LaneId, total: &Total, change: Amount) -> bool {
         let backoff = Backoff::new();
         let change = total.share(change);

@@ -16,7 +16,7 @@
 //! ledger whose lanes add up to zero is as good as an empty one, and the lanes' operation numbers go
 //! on where they were.
 
-use super::counter::Counter;
+use super::counter::{Counter, Ledger};
 use super::word::{Amount, LaneId};
 use crate::primitive::{Atomic, AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
@@ -175,11 +175,19 @@ impl Registry<'_> {
         self.slots.iter().any(|slot| slot.word().is_reaping())
     }
 
-    /// What the lanes of a slot hold on a row, together.
-    pub(crate) fn held(&self, slot: usize, row: usize) -> Amount {
+    /// What the lanes of a slot have done on a row, together.
+    pub(crate) fn ledger(&self, slot: usize, row: usize) -> Ledger {
         (0..self.lanes_per_slot)
-            .map(|lane| self.counter.held(self.lane(slot, lane), row))
-            .fold(Amount::ZERO, Amount::plus)
+            .map(|lane| self.counter.ledger(self.lane(slot, lane), row))
+            .fold(Ledger::default(), Ledger::plus)
+    }
+
+    /// What all lanes have ever done on a row. A slot that nobody has joined has done nothing.
+    pub(crate) fn ledger_of_all(&self, row: usize) -> Ledger {
+        (self.slots.iter().enumerate())
+            .filter(|(_, slot)| slot.word().joins() > 0)
+            .map(|(slot, _)| self.ledger(slot, row))
+            .fold(Ledger::default(), Ledger::plus)
     }
 
     /// Takes everything that a dead slot holds off the rows, *as that slot's first lane*: dying
@@ -193,7 +201,8 @@ impl Registry<'_> {
         }
         let engines = self.counter.words.len() - 1;
         for row in 0..=engines {
-            let held = self.held(slot, row);
+            let ledger = self.ledger(slot, row);
+            let held = Amount::new(ledger.requests(), ledger.tokens);
             if held == Amount::ZERO {
                 continue;
             }

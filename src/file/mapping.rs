@@ -4,8 +4,8 @@ use super::open::Access;
 use crate::algorithm::counter::{Counter, Lane};
 use crate::algorithm::latch::Latch;
 use crate::algorithm::registry::{Registry, Slot};
-use crate::algorithm::word::{Amount, TokenWord, Word};
-use crate::engines::Limits;
+use crate::algorithm::word::{TokenWord, Word};
+use crate::engines::{Limits, Roster};
 use crate::layout::{Layout, NAME_WORDS, Section};
 use crate::primitive::{Atomic, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
@@ -20,10 +20,12 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 pub(crate) struct Control {
     /// Source of the tags of words that nobody's lane has written.
     pub(crate) marks: Line,
-    /// The number of the last complete publication.
+    /// The number of the last complete publication, and its mark.
     pub(crate) sequence: Line,
-    /// One more than the highest engine slot ever used: where a scan may end.
-    pub(crate) engines_in_use: AtomicU64,
+    /// What a scan has to know of the engines as a whole.
+    pub(crate) roster: Atomic<Roster>,
+    /// How many engines were ever put into slots.
+    pub(crate) arrivals: AtomicU64,
     /// The publisher as it sees itself: for people only.
     pub(crate) publisher_pid: AtomicU64,
     /// Whoever changes the engines, as it sees itself: for people only.
@@ -41,6 +43,8 @@ pub(crate) struct Line(pub(crate) AtomicU64);
 pub(crate) struct EngineRecord {
     /// Counts the engines that this slot has had; moves before and after the name changes.
     pub(crate) generation: AtomicU64,
+    /// The requests that engines in this slot had admitted before this one.
+    pub(crate) admitted_before: AtomicU64,
     /// Bytes of the name.
     pub(crate) name_length: AtomicU64,
     pub(crate) name: [AtomicU64; NAME_WORDS],
@@ -86,7 +90,7 @@ unsafe impl Shared for Slot {}
 unsafe impl Shared for Lane {}
 
 const _: () = assert!(size_of::<Control>() == 384);
-const _: () = assert!(size_of::<EngineRecord>() == 128);
+const _: () = assert!(size_of::<EngineRecord>() == 256);
 const _: () = assert!(size_of::<Slot>() == 64);
 const _: () = assert!(size_of::<Lane>() == 128);
 const _: () = assert!(size_of::<Atomic<Word>>() == 8 && align_of::<Atomic<Word>>() == 8);
@@ -108,8 +112,8 @@ impl Mapping {
                 words: bytes.section::<Atomic<Word>>(layout.words),
                 tokens: bytes.section::<Atomic<TokenWord>>(layout.tokens),
                 lanes: bytes.section::<Lane>(layout.lanes),
-                ledgers: bytes.section::<Atomic<Amount>>(layout.ledgers),
-                ledger_stride: layout.geometry.ledger_stride(),
+                ledgers: bytes.section::<AtomicU64>(layout.ledgers),
+                plane_stride: layout.geometry.plane_stride(),
                 marks: &control.marks.0,
             },
             limits: bytes.section::<Atomic<Limits>>(layout.limits),

@@ -292,13 +292,15 @@ impl Actor {
     }
 }
 
-/// Publishes statistics in which every number is the same one.
+/// Publishes statistics in which every number follows from one.
 fn publish(publisher: &mut Publisher, engines: usize, number: u32) -> Result<(), Error> {
+    // A prime below the most that statistics can say.
+    let requests = number % 100_003;
     let stats = EngineStats {
-        waiting: number,
-        running: number,
+        waiting: requests,
+        running: requests,
         kv_usage: (number % 1000) as f32 / 1000.0,
-        in_flight: Some(number),
+        in_flight: Some(requests),
     };
     publisher.publish_with(&vec![stats; engines], [number.into(), number.into()])
 }

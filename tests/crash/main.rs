@@ -99,7 +99,7 @@ fn try_one(operation: Operation, helps: bool, instructions: usize) -> Result<boo
         .engines(2)
         .max_engines(3)
         .max_frontends(3)
-        .lanes(1);
+        .lanes(2);
     let table = options.max_in_flight(100).memfd()?;
     let survivor = table.join()?;
     let mut permits = survivor.route_many_with(3, &Request::new().tokens(10))?;

@@ -2,10 +2,13 @@
 
 mod burst;
 mod http_bench;
+mod instructions;
 mod mutants;
+mod performance;
 mod step;
 
 use clap::Parser;
+use instructions::Checked;
 use std::process::ExitCode;
 use step::{Failed, cargo};
 
@@ -14,7 +17,7 @@ use step::{Failed, cargo};
 #[command(name = "cargo xtask")]
 enum Task {
     /// Everything that can run on a fresh machine: format, lints, documentation, unit, integration and
-    /// documentation tests, the models and the burst example.
+    /// documentation tests, the models, the burst example and, with valgrind, the instruction counts.
     Test,
     /// The loom models of the algorithms: all interleavings within stated bounds.
     Loom {
@@ -53,6 +56,17 @@ enum Task {
         #[arg(long, default_value_t = 1000)]
         rate: usize,
     },
+    /// Counts the instructions of a route and of a finish by callgrind. Fails if they have risen by
+    /// more than 3 % over the recorded figures.
+    Instructions {
+        /// Record the figures instead.
+        #[arg(long)]
+        record: bool,
+    },
+    /// Measures anew all that docs/performance.md shows, and draws it. Best on a quiet machine.
+    Performance,
+    /// Draws the charts of docs/performance.md from the results that are there.
+    Charts,
 }
 
 fn main() -> ExitCode {
@@ -67,6 +81,9 @@ fn main() -> ExitCode {
             seconds,
             rate,
         } => http_bench::run(rounds.max(1), seconds, rate),
+        Task::Instructions { record } => instructions(record),
+        Task::Performance => performance::measure().and_then(|()| performance::charts()),
+        Task::Charts => performance::charts(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -116,8 +133,18 @@ fn test() -> Result<(), Failed> {
     crash(101, "")?;
     soak(60)?;
     burst::check()?;
-    println!("-- all passed");
+    match instructions::check(false)? {
+        Checked::Fine => println!("-- all passed"),
+        Checked::Not(why) => println!("-- all passed; instructions NOT COUNTED: {why}"),
+    }
     Ok(())
+}
+
+fn instructions(record: bool) -> Result<(), Failed> {
+    match instructions::check(record)? {
+        Checked::Fine => Ok(()),
+        Checked::Not(why) => Err(Failed(format!("instructions were not counted: {why}"))),
+    }
 }
 
 fn crash(every: usize, operation: &str) -> Result<(), Failed> {

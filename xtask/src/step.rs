@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -20,6 +21,14 @@ impl fmt::Display for Failed {
 pub(crate) struct Step {
     name: &'static str,
     command: Command,
+}
+
+/// Where the project lies.
+pub(crate) fn root() -> PathBuf {
+    // Set by cargo; without it, we were started from there.
+    let own = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let root = own.and_then(|own| own.parent().map(PathBuf::from));
+    root.unwrap_or_else(|| PathBuf::from("."))
 }
 
 /// A step that is a call of cargo.

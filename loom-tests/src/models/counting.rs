@@ -7,7 +7,7 @@
 
 use crate::algorithm::place::Choice;
 use crate::algorithm::word::{Amount, RowState};
-use crate::explore::explore;
+use crate::explore::{explore, race};
 use crate::primitive::{AtomicU64, Ordering};
 use crate::scene::Scene;
 use loom::thread;
@@ -18,13 +18,9 @@ fn c2_two_lanes_route_to_the_same_engine() {
     explore("two lanes route", 3, || {
         let scene = Arc::new(Scene::new(2, 2));
         let (a, b) = (scene.join(), scene.join());
-        let other = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || scene.route(a, 0).unwrap())
-        };
-        let mine = scene.route(b, 0).unwrap();
-        let theirs = other.join().unwrap();
-        assert_ne!(mine, theirs, "two requests over two equal engines");
+        let route = |slot| scene.with(move |scene| scene.route(slot, 0).unwrap());
+        let (one, other) = race(route(a), route(b));
+        assert_ne!(one, other, "two requests over two equal engines");
         scene.assert_counts(&[(0, 0), (1, 0)]);
     });
 }
@@ -35,12 +31,9 @@ fn c3_route_against_finish() {
         let scene = Arc::new(Scene::new(1, 2));
         let (a, b) = (scene.join(), scene.join());
         let first = scene.route(a, 5).unwrap();
-        let other = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || scene.finish(a, first, 5))
-        };
-        let mine = scene.route(b, 7).unwrap();
-        other.join().unwrap();
+        let finish = scene.with(move |scene| scene.finish(a, first, 5));
+        let route = scene.with(move |scene| scene.route(b, 7).unwrap());
+        let ((), mine) = race(finish, route);
         scene.assert_counts(&[(mine, 7)]);
         scene.finish(b, mine, 7);
         scene.assert_counts(&[]);
@@ -69,21 +62,32 @@ fn c5_tokens_are_seen_with_their_requests() {
 }
 
 #[test]
+fn c5_what_is_seen_of_two_operations_is_never_mixed() {
+    explore("a look at two operations", 3, || {
+        let scene = Arc::new(Scene::new(1, 1));
+        let a = scene.join();
+        let writer = scene.with(move |scene| {
+            scene.route(a, 10);
+            scene.route(a, 20);
+        });
+        let ((), seen) = race(writer, scene.with(|scene| scene.counted(0)));
+        assert!([(0, 0), (1, 10), (2, 30)].contains(&seen), "{seen:?}");
+        scene.assert_counts(&[(0, 10), (0, 20)]);
+    });
+}
+
+#[test]
 fn c5_a_helper_that_comes_late_does_no_harm() {
     // A lane that goes on to its next operation while others are still helping with its last one.
-    explore("a late helper", 3, || {
+    explore("a late helper", 2, || {
         let scene = Arc::new(Scene::new(1, 2));
         let (a, b) = (scene.join(), scene.join());
-        let other = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || {
-                let first = scene.route(a, 10).unwrap();
-                scene.finish(a, first, 10);
-                scene.route(a, 20).unwrap();
-            })
-        };
-        scene.route(b, 1);
-        other.join().unwrap();
+        let writer = scene.with(move |scene| {
+            let first = scene.route(a, 10).unwrap();
+            scene.finish(a, first, 10);
+            scene.route(a, 20).unwrap();
+        });
+        race(writer, scene.with(move |scene| scene.route(b, 1)));
         scene.assert_counts(&[(0, 20), (0, 1)]);
     });
 }
@@ -110,13 +114,9 @@ fn c4_the_last_free_place_and_two_takers() {
     explore("the last place of an engine", 3, || {
         let scene = Arc::new(Scene::new(1, 2).with_cap(1));
         let (a, b) = (scene.join(), scene.join());
-        let other = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || scene.route(a, 0))
-        };
-        let mine = scene.route(b, 0);
-        let theirs = other.join().unwrap();
-        assert!(mine.is_some() != theirs.is_some(), "one of the two");
+        let take = |slot| scene.with(move |scene| scene.route(slot, 0));
+        let (one, other) = race(take(a), take(b));
+        assert!(one.is_some() != other.is_some(), "one of the two");
         scene.assert_counts(&[(0, 0)]);
     });
 }
@@ -127,14 +127,10 @@ fn c4_the_last_free_place_of_the_table_and_two_takers() {
     explore("the last place of the table", 3, || {
         let scene = Arc::new(Scene::new(2, 2).with_total(1));
         let (a, b) = (scene.join(), scene.join());
-        let other = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || scene.route_to(0, a, 0))
-        };
-        let mine = scene.route_to(1, b, 0);
-        let theirs = other.join().unwrap();
-        assert!(mine != theirs, "one of the two");
-        scene.assert_counts(&[(usize::from(mine), 0)]);
+        let take = |engine, slot| scene.with(move |scene| scene.route_to(engine, slot, 0));
+        let (one, other) = race(take(0, a), take(1, b));
+        assert!(one != other, "one of the two");
+        scene.assert_counts(&[(usize::from(other), 0)]);
     });
 }
 
@@ -143,12 +139,8 @@ fn c4_a_place_under_the_tables_cap_is_given_back_when_the_engine_has_changed() {
     explore("a place that is given back", 2, || {
         let scene = Arc::new(Scene::new(1, 2).with_total(9));
         let (a, b) = (scene.join(), scene.join());
-        let other = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || scene.route(a, 0))
-        };
-        scene.route(b, 0);
-        other.join().unwrap();
+        let route = |slot| scene.with(move |scene| scene.route(slot, 0));
+        race(route(a), route(b));
         scene.assert_counts(&[(0, 0), (0, 0)]);
     });
 }
@@ -161,15 +153,13 @@ fn c3_a_permit_is_finished_by_another_lane_of_its_frontend() {
         let lane = |index| scene.registry().lane(slot, index);
         let (one, two) = (lane(0), lane(1));
         let permit = scene.route_as(one, 4).unwrap();
-        let other = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || scene.finish_as(two, permit, 4))
-        };
-        let mine = scene.route_as(one, 6).unwrap();
-        other.join().unwrap();
+        let finish = scene.with(move |scene| scene.finish_as(two, permit, 4));
+        let route = scene.with(move |scene| scene.route_as(one, 6).unwrap());
+        let ((), mine) = race(finish, route);
         scene.assert_counts(&[(mine, 6)]);
-        let held = scene.held(slot, 0);
-        assert_eq!((held.requests(), held.tokens()), (1, 6));
+        let ledger = scene.ledger(slot, 0);
+        assert_eq!((ledger.requests(), ledger.tokens), (1, 6));
+        assert_eq!((ledger.admitted, ledger.finished), (2, 1));
     });
 }
 
@@ -178,13 +168,12 @@ fn c8_nothing_is_admitted_after_drain_has_returned() {
     explore("drain against route", 3, || {
         let scene = Arc::new(Scene::new(1, 1));
         let slot = scene.join();
-        let router = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || scene.route(slot, 2))
-        };
-        scene.mark(0, RowState::Draining);
-        let at_drain = scene.counted(0);
-        router.join().unwrap();
+        let drain = scene.with(|scene| {
+            scene.mark(0, RowState::Draining);
+            scene.counted(0)
+        });
+        let route = scene.with(move |scene| scene.route(slot, 2));
+        let (at_drain, _) = race(drain, route);
         assert_eq!(scene.counted(0), at_drain);
     });
 }
@@ -196,9 +185,9 @@ fn c8_a_request_chosen_for_an_engine_is_not_counted_on_its_successor() {
         let slot = scene.join();
         // Which engine is in the slot: changed only while nothing is counted there.
         let engine = Arc::new(AtomicU64::new(1));
-        let router = {
+        let route = {
             let (scene, engine) = (Arc::clone(&scene), Arc::clone(&engine));
-            thread::spawn(move || {
+            move || {
                 let counter = scene.counter();
                 let mut chosen = 0;
                 let lane = scene.registry().lane(slot, 0);
@@ -211,18 +200,18 @@ fn c8_a_request_chosen_for_an_engine_is_not_counted_on_its_successor() {
                     }
                 });
                 placed.is_ok().then_some(chosen)
-            })
+            }
         };
-        let removed = scene
-            .counter()
-            .mark(0, |_| Some(RowState::Removed))
-            .unwrap();
-        let empty = removed.value() == 0;
-        if empty {
-            engine.store(2, Ordering::Relaxed);
-        }
-        scene.mark(0, RowState::Active);
-        let placed = router.join().unwrap();
+        let change = scene.with(move |scene| {
+            let removed = scene.counter().mark(0, |_| Some(RowState::Removed));
+            let empty = removed.unwrap().value() == 0;
+            if empty {
+                engine.store(2, Ordering::Relaxed);
+            }
+            scene.mark(0, RowState::Active);
+            empty
+        });
+        let (placed, empty) = race(route, change);
         match placed {
             // It came before the removal, so the slot was not empty, or it saw the new engine.
             Some(chosen) => assert_eq!(chosen, if empty { 2 } else { 1 }),

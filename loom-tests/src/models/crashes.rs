@@ -6,7 +6,7 @@
 //! operation, and to be overtaken once more while it helps.
 
 use crate::death::live_for;
-use crate::explore::{explore_deaths, explore_two_deaths};
+use crate::explore::{explore_deaths, explore_two_deaths, race};
 use crate::scene::Scene;
 use loom::thread;
 use std::sync::Arc;
@@ -19,14 +19,27 @@ fn die(
     scene: &Arc<Scene>,
     slots: (usize, usize),
     accesses: usize,
-    victim: impl Fn(&Scene, usize) + Send + 'static,
-    survivor: impl Fn(&Scene, usize) -> Permits,
+    victim: impl Fn(&Scene, usize) + 'static,
+    survivor: impl Fn(&Scene, usize) -> Permits + 'static,
 ) -> (Permits, bool) {
-    let dying = {
-        let scene = Arc::clone(scene);
-        thread::spawn(move || live_for(accesses, || victim(&scene, slots.0)).is_none())
-    };
-    let permits = survivor(scene, slots.1);
+    let dying = scene.with(move |scene| live_for(accesses, || victim(scene, slots.0)).is_none());
+    let living = scene.with(move |scene| survivor(scene, slots.1));
+    let (died, permits) = race(dying, living);
+    scene.dies(slots.0);
+    (permits, died)
+}
+
+/// The same in fewer scenes, for models that have more than this to interleave: the survivor is the
+/// thread that has started the victim, so it comes first more often than not.
+fn die_beside(
+    scene: &Arc<Scene>,
+    slots: (usize, usize),
+    accesses: usize,
+    victim: impl Fn(&Scene, usize) + 'static,
+) -> (Permits, bool) {
+    let dying = scene.with(move |scene| live_for(accesses, || victim(scene, slots.0)).is_none());
+    let dying = thread::spawn(dying);
+    let permits = route_with_tokens(scene, slots.1);
     let died = dying.join().unwrap();
     scene.dies(slots.0);
     (permits, died)
@@ -37,8 +50,8 @@ fn die_and_reap(
     scene: Scene,
     accesses: usize,
     before: impl Fn(&Scene, usize),
-    victim: impl Fn(&Scene, usize) + Send + 'static,
-    survivor: impl Fn(&Scene, usize) -> Permits,
+    victim: impl Fn(&Scene, usize) + 'static,
+    survivor: impl Fn(&Scene, usize) -> Permits + 'static,
 ) -> bool {
     let scene = Arc::new(scene);
     let slots = (scene.join(), scene.join());
@@ -52,7 +65,7 @@ fn die_and_reap(
 /// The counts are those of the survivor, and the dead one's slot and lane can be used again.
 fn assert_as_good_as_new(scene: &Scene, slot: usize, permits: &Permits) {
     scene.assert_counts(permits);
-    assert_eq!(scene.held(slot, 0).requests(), 0);
+    assert_eq!(scene.ledger(slot, 0).requests(), 0);
     let again = scene.join();
     assert_eq!(again, slot);
     let engine = scene.route(again, 1).unwrap();
@@ -167,7 +180,7 @@ fn k1_death_under_the_tables_cap() {
 fn k1_death_after_many_operations_with_a_late_helper() {
     // Enough operations for narrow tags to come round while a helper sleeps: the word that it has
     // loaded is by an operation of the same tag as the one in which its writer dies.
-    explore_deaths("death after many operations", 2, |accesses| {
+    explore_deaths("death after many operations", 1, |accesses| {
         let before = |scene: &Scene, slot| _ = scene.route(slot, 0);
         let victim = |scene: &Scene, slot| {
             for _ in 0..2 {
@@ -195,7 +208,7 @@ fn k1_death_with_two_helpers_of_different_operations() {
             scene.route(slot, 0);
             scene.route(slot, 0);
         };
-        let (mut permits, died) = die(&scene, slots, accesses, victim, route_with_tokens);
+        let (mut permits, died) = die_beside(&scene, slots, accesses, victim);
         permits.extend(helper.join().unwrap());
         scene.reap();
         assert_as_good_as_new(&scene, slots.0, &permits);
@@ -234,12 +247,9 @@ fn k1_death_of_the_reaper() {
         scene.route(dead, 5);
         scene.route(dead, 5);
         scene.dies(dead);
-        let reaper = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || live_for(accesses, || scene.reap()).is_none())
-        };
-        let permits = route_with_tokens(&scene, survivor);
-        let died = reaper.join().unwrap();
+        let reaper = scene.with(move |scene| live_for(accesses, || scene.reap()).is_none());
+        let route = scene.with(move |scene| route_with_tokens(scene, survivor));
+        let (died, permits) = race(reaper, route);
         scene.only_these_live(&[survivor]);
         scene.reap();
         assert_as_good_as_new(&scene, dead, &permits);
@@ -253,11 +263,9 @@ fn k1_death_in_route_and_then_of_the_reaper() {
         let scene = Arc::new(Scene::new(1, 2));
         let slots = (scene.join(), scene.join());
         let victim = |scene: &Scene, slot| _ = scene.route(slot, 5);
-        let (mut permits, died) = die(&scene, slots, first, victim, route_with_tokens);
-        let reaper = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || live_for(second, || scene.reap()).is_none())
-        };
+        let (mut permits, died) = die_beside(&scene, slots, first, victim);
+        let reaper = scene.with(move |scene| live_for(second, || scene.reap()).is_none());
+        let reaper = thread::spawn(reaper);
         permits.extend(route_with_tokens(&scene, slots.1));
         let reaper_died = reaper.join().unwrap();
         scene.only_these_live(&[slots.1]);
@@ -268,22 +276,41 @@ fn k1_death_in_route_and_then_of_the_reaper() {
 }
 
 #[test]
+fn k1_death_in_route_and_a_reap_against_those_who_go_on() {
+    explore_deaths("death in route, a reap while others go on", 2, |accesses| {
+        let scene = Arc::new(Scene::new(1, 2));
+        let slots = (scene.join(), scene.join());
+        let (_, died) = die(
+            &scene,
+            slots,
+            accesses,
+            |scene, slot| drop(route_with_tokens(scene, slot)),
+            |_, _| vec![],
+        );
+        let other = scene.with(move |scene| {
+            scene.route(slots.1, 3).unwrap();
+            scene.counted(0)
+        });
+        let (_, (requests, tokens)) = race(scene.with(Scene::reap), other);
+        assert_eq!(tokens, 3 * requests, "each request has three tokens");
+        assert_as_good_as_new(&scene, slots.0, &vec![(0, 3)]);
+        died
+    });
+}
+
+#[test]
 fn k1_death_in_join_and_in_leave() {
     explore_deaths("death in join and leave", 2, |accesses| {
         let scene = Arc::new(Scene::new(1, 2));
         let survivor = scene.join();
-        let dying = {
-            let scene = Arc::clone(&scene);
-            let life = move || {
-                let slot = scene.join();
-                let permit = scene.route(slot, 0).unwrap();
-                scene.finish(slot, permit, 0);
-                scene.leave(slot);
-            };
-            thread::spawn(move || live_for(accesses, life).is_none())
-        };
-        let permits = route_with_tokens(&scene, survivor);
-        let died = dying.join().unwrap();
+        let life = scene.with(|scene| {
+            let slot = scene.join();
+            let permit = scene.route(slot, 0).unwrap();
+            scene.finish(slot, permit, 0);
+            scene.leave(slot);
+        });
+        let route = scene.with(move |scene| route_with_tokens(scene, survivor));
+        let (died, permits) = race(move || live_for(accesses, life).is_none(), route);
         scene.only_these_live(&[survivor]);
         scene.reap();
         assert_as_good_as_new(&scene, 1 - survivor, &permits);

@@ -1,4 +1,5 @@
 mod counting;
 mod crashes;
+mod holding;
 mod publishing;
 mod registry;

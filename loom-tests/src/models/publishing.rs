@@ -5,9 +5,8 @@
 
 use crate::algorithm::latch::Unread;
 use crate::death::live_for;
-use crate::explore::{explore, explore_deaths};
+use crate::explore::{explore, explore_deaths, race};
 use crate::scene::Scene;
-use loom::thread;
 use std::sync::Arc;
 
 /// Reads; fails if the words are of different publications. 0 if there was no time to read one.
@@ -23,7 +22,7 @@ fn read(scene: &Scene) -> u64 {
 
 fn publish(scene: &Scene, numbers: impl IntoIterator<Item = u64>) {
     for number in numbers {
-        scene.latch().publish([number, number]);
+        scene.latch().publish([number, number], number % 2 == 0);
     }
 }
 
@@ -33,17 +32,12 @@ fn s1_a_reader_against_a_publisher() {
     explore("read against publish", 3, || {
         let scene = Arc::new(Scene::new(1, 1));
         publish(&scene, 1..=2);
-        let publisher = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || publish(&scene, 3..=6))
-        };
-        let first = read(&scene);
-        let second = read(&scene);
+        let reads = scene.with(|scene| (read(scene), read(scene)));
+        let (_, (first, second)) = race(scene.with(|scene| publish(scene, 3..=6)), reads);
         assert!(
             second == 0 || second >= first,
             "time does not run backwards"
         );
-        publisher.join().unwrap();
         assert_eq!(read(&scene), 6);
     });
 }
@@ -53,17 +47,17 @@ fn s2_a_publisher_dies_and_another_takes_over() {
     explore_deaths("death in publish", 2, |accesses| {
         let scene = Arc::new(Scene::new(1, 1));
         publish(&scene, 1..=4);
-        let reader = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || read(&scene))
-        };
-        // It dies in the middle of the fifth or the sixth; the lock passes on after that.
-        let died = live_for(accesses, || publish(&scene, 5..=6)).is_none();
-        let last = read(&scene);
-        assert!((4..=6).contains(&last), "the last complete one stays");
-        publish(&scene, 7..=8);
+        // One dies in the middle of the fifth or the sixth; the lock passes on after that.
+        let publishers = scene.with(move |scene| {
+            let died = live_for(accesses, || publish(scene, 5..=6)).is_none();
+            let last = read(scene);
+            assert!((4..=6).contains(&last), "the last complete one stays");
+            publish(scene, 7..=8);
+            died
+        });
+        let (died, _) = race(publishers, scene.with(read));
         assert_eq!(read(&scene), 8);
-        reader.join().unwrap();
+        assert!(scene.latch().is_marked(), "the mark is that of the eighth");
         died
     });
 }
@@ -76,27 +70,25 @@ fn a_route_by_a_snapshot_against_a_publication() {
         let scene = Arc::new(Scene::new(2, 1));
         let slot = scene.join();
         publish(&scene, 1..=3);
-        let publisher = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || publish(&scene, 4..=7))
-        };
-        let counter = scene.counter();
-        let lane = scene.registry().lane(slot, 0);
-        let placed = counter.place(lane, Amount::request(2), None, || {
-            let by_snapshot = scene.latch().read(|copy| {
-                let engine = (copy.word(0) % 2) as usize;
-                (engine, counter.load(engine), copy.word(0) == copy.word(1))
-            });
-            let (engine, seen) = match by_snapshot {
-                Ok((engine, seen, whole)) => {
-                    assert!(whole, "a choice is only made by a whole publication");
-                    (engine, seen)
-                }
-                Err(_) => (0, counter.load(0)),
-            };
-            Ok::<_, ()>(Choice { engine, seen })
+        let place = scene.with(move |scene| {
+            let counter = scene.counter();
+            let lane = scene.registry().lane(slot, 0);
+            counter.place(lane, Amount::request(2), None, || {
+                let by_snapshot = scene.latch().read(|copy| {
+                    let engine = (copy.word(0) % 2) as usize;
+                    (engine, counter.load(engine), copy.word(0) == copy.word(1))
+                });
+                let (engine, seen) = match by_snapshot {
+                    Ok((engine, seen, whole)) => {
+                        assert!(whole, "a choice is only made by a whole publication");
+                        (engine, seen)
+                    }
+                    Err(_) => (0, counter.load(0)),
+                };
+                Ok::<_, ()>(Choice { engine, seen })
+            })
         });
-        publisher.join().unwrap();
+        let (_, placed) = race(scene.with(|scene| publish(scene, 4..=7)), place);
         scene.assert_counts(&[(placed.unwrap(), 2)]);
     });
 }

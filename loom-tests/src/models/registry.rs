@@ -3,7 +3,7 @@
 //! Bounds: each is a handful of accesses around one lock; to come in between two of them takes one
 //! preemption, and two threads can do so to a third with two.
 
-use crate::explore::explore;
+use crate::explore::{explore, race};
 use crate::scene::Scene;
 use loom::thread;
 use std::sync::Arc;
@@ -43,12 +43,8 @@ fn k1_two_reapers_return_once_what_one_frontend_held() {
         scene.route(dead, 2).unwrap();
         scene.route(survivor, 3).unwrap();
         scene.dies(dead);
-        let other = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || scene.reap())
-        };
-        let reaped = scene.reap() + other.join().unwrap();
-        assert_eq!(reaped, 1);
+        let (one, other) = race(scene.with(Scene::reap), scene.with(Scene::reap));
+        assert_eq!(one + other, 1);
         scene.assert_counts(&[(0, 3)]);
         assert!(
             !scene.registry().is_being_reaped(),
@@ -61,17 +57,13 @@ fn k1_two_reapers_return_once_what_one_frontend_held() {
 fn k1_a_slot_whose_frontend_has_just_died_is_not_taken_over_with_what_it_held() {
     explore("join against a short life", 3, || {
         let scene = Arc::new(Scene::new(1, 1));
-        let short_life = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || {
-                if let Some(slot) = scene.try_join() {
-                    scene.route(slot, 2).unwrap();
-                    scene.dies(slot);
-                }
-            })
-        };
-        scene.try_join();
-        short_life.join().unwrap();
+        let short_life = scene.with(|scene| {
+            if let Some(slot) = scene.try_join() {
+                scene.route(slot, 2).unwrap();
+                scene.dies(slot);
+            }
+        });
+        race(short_life, scene.with(Scene::try_join));
         scene.reap();
         scene.assert_counts(&[]);
     });
@@ -81,14 +73,9 @@ fn k1_a_slot_whose_frontend_has_just_died_is_not_taken_over_with_what_it_held() 
 fn k1_two_joiners_get_two_slots() {
     explore("two joiners", 3, || {
         let scene = Arc::new(Scene::new(1, 2));
-        let other = {
-            let scene = Arc::clone(&scene);
-            thread::spawn(move || scene.try_join())
-        };
-        let mine = scene.try_join();
-        let theirs = other.join().unwrap();
-        assert_ne!(mine, theirs);
-        assert!(mine.is_some() && theirs.is_some());
+        let (one, other) = race(scene.with(Scene::try_join), scene.with(Scene::try_join));
+        assert_ne!(one, other);
+        assert!(one.is_some() && other.is_some());
         assert_eq!(scene.try_join(), None);
     });
 }

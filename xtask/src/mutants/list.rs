@@ -37,6 +37,7 @@ impl fmt::Display for Catcher {
 const COUNTER: &str = "src/algorithm/counter.rs";
 const LATCH: &str = "src/algorithm/latch.rs";
 const PLACE: &str = "src/algorithm/place.rs";
+const HOLD: &str = "src/algorithm/hold.rs";
 const REGISTRY: &str = "src/algorithm/registry.rs";
 
 const fn fault(
@@ -60,7 +61,16 @@ impl Mutant {
         self.narrow_tags = true;
         self
     }
+
+    const fn harmless(mut self, why: &'static str) -> Self {
+        self.harmless = Some(why);
+        self
+    }
 }
+
+/// Why an ordering between one holder of a lock and the next cannot be missed.
+const A_LOCK_ORDERS: &str = "whoever acts on it holds the lock, and a lock orders what was done under it; the \
+                             ordering is there so that nothing rests on the kernel's lock being a barrier";
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // -- The counter -----------------------------------------------------------------------------
@@ -90,9 +100,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "the ledger is written before the word",
         COUNTER,
         &[(
-            "        let taken = self.words[row]\n",
-            "        ledger.store(ledger_before.plus(change), Ordering::Relaxed);
-        let taken = self.words[row]\n",
+            "        let taken = self.words[row]
+",
+            "        total.store(after(total_before, change), Ordering::Relaxed);
+        let taken = self.words[row]
+",
         )],
         Catcher::Model("k1_death_in_route_with_tokens"),
     ),
@@ -100,11 +112,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "the intent is cleared before the ledger is written",
         COUNTER,
         &[(
-            "            ledger.store(ledger_before.plus(change), Ordering::Relaxed);
+            "            total.store(after(total_before, change), Ordering::Relaxed);
         }
         // Release: pairs with the Acquire of the intent in `standing`, whose",
             "            lane.intent.store(Intent::IDLE, Ordering::Release);
-            ledger.store(ledger_before.plus(change), Ordering::Relaxed);
+            total.store(after(total_before, change), Ordering::Relaxed);
         }
         // Release: pairs with the Acquire of the intent in `standing`, whose",
         )],
@@ -113,21 +125,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     fault(
         "the intent is written after the word",
         COUNTER,
-        &[
-            (
-                "        lane.intent
+        &[(
+            "        lane.intent
             .store(Intent::active(row, tag), Ordering::Release);
 ",
-                "",
-            ),
-            (
-                "        if taken {
-            if with_tokens {",
-                "        lane.intent.store(Intent::active(row, tag), Ordering::Release);
-        if taken {
-            if with_tokens {",
-            ),
-        ],
+            "",
+        ),(
+            "        if taken {
+            if let Some(",
+            "        if taken {
+            lane.intent.store(Intent::active(row, tag), Ordering::Release);
+            if let Some(",
+        )],
         Catcher::Model("k1_death_in_route_with_tokens"),
     ),
     fault(
@@ -165,10 +174,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         COUNTER,
         &[(
             "        let lane = &self.lanes[usize::from(me.0) - 1];
-        let ledger = self.ledger(me, row);",
+        // Relaxed, here",
             "        let seen = self.load(row);
         let lane = &self.lanes[usize::from(me.0) - 1];
-        let ledger = self.ledger(me, row);",
+        // Relaxed, here",
         )],
         Catcher::Model("c4_the_last_free_place_and"),
     ),
@@ -185,12 +194,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "a dead lane's tokens are not brought up to date",
         COUNTER,
         &[(
-            "                if change.tokens() != 0 {
-                    self.advance_tokens(row, tokens_before, change);
-                }
-                self.ledger(id, row)",
-            "                let _ = tokens_before;
-                self.ledger(id, row)",
+            "                    self.advance_tokens(row, tokens_before, change);
+                    self.hold_tokens(id",
+            "                    let _ = tokens_before;
+                    self.hold_tokens(id",
         )],
         Catcher::Model("k1_death_in_route_with_tokens"),
     ),
@@ -332,7 +339,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "a place under the table's cap is not given back",
         PLACE,
         &[(
-            "self.add(me, total.row, total.share(change).negated());
+            "self.take_from(me, total, change);
             }
             backoff",
             "let _ = total;
@@ -358,8 +365,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "the sequence is stored without Release",
         LATCH,
         &[(
-            "self.sequence.store(next, Ordering::Release)",
-            "self.sequence.store(next, Ordering::Relaxed)",
+            "self.sequence.store(sequence, Ordering::Release)",
+            "self.sequence.store(sequence, Ordering::Relaxed)",
         )],
         Catcher::Model("s1_"),
     ),
@@ -388,8 +395,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "a reader does not look whether it was overtaken",
         LATCH,
         &[(
-            "if after.wrapping_sub(before) < COPIES as u64 - 1 {",
-            "if after.wrapping_sub(before) < u64::MAX {",
+            "if number(after).wrapping_sub(number(before)) < COPIES as u64 - 1 {",
+            "if number(after).wrapping_sub(number(before)) < u64::MAX {",
         )],
         Catcher::Model("s1_"),
     ),
@@ -397,11 +404,80 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "a reader allows for one publication too many",
         LATCH,
         &[(
-            "if after.wrapping_sub(before) < COPIES as u64 - 1 {",
-            "if after.wrapping_sub(before) < COPIES as u64 {",
+            "if number(after).wrapping_sub(number(before)) < COPIES as u64 - 1 {",
+            "if number(after).wrapping_sub(number(before)) < COPIES as u64 {",
         )],
         Catcher::Model("s1_"),
     ),
+    fault(
+        "an operation's change is stored without Release",
+        COUNTER,
+        &[(
+            "lane.change.store(change, Ordering::Release);",
+            "lane.change.store(change, Ordering::Relaxed);",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "an intent is stored without Release",
+        COUNTER,
+        &[(
+            ".store(Intent::active(row, tag), Ordering::Release);",
+            ".store(Intent::active(row, tag), Ordering::Relaxed);",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "a helper loads the change without Acquire",
+        COUNTER,
+        &[(
+            "let change = lane.change.load(Ordering::Acquire);",
+            "let change = lane.change.load(Ordering::Relaxed);",
+        )],
+        Catcher::Model("c5_"),
+    ),
+    fault(
+        "a recovered operation is ended without Release",
+        COUNTER,
+        &[(
+            "        // Release: as at the end of `attempt`, and for the same readers.
+        lane.intent.store(Intent::IDLE, Ordering::Release);",
+            "        lane.intent.store(Intent::IDLE, Ordering::Relaxed);",
+        )],
+        Catcher::Model("k1_death_in_route_and_a_reap"),
+    ),
+    fault(
+        "a dead lane's intent is loaded without Acquire",
+        COUNTER,
+        &[(
+            "let intent = lane.intent.load(Ordering::Acquire);
+        let Some",
+            "let intent = lane.intent.load(Ordering::Relaxed);
+        let Some",
+        )],
+        Catcher::Model("k1_"),
+    )
+    .harmless(A_LOCK_ORDERS),
+    fault(
+        "the next publisher loads the sequence without Acquire",
+        LATCH,
+        &[(
+            "number(self.sequence.load(Ordering::Acquire)).wrapping_add(1)",
+            "number(self.sequence.load(Ordering::Relaxed)).wrapping_add(1)",
+        )],
+        Catcher::Model("s2_"),
+    )
+    .harmless(A_LOCK_ORDERS),
+    fault(
+        "a slot's word is loaded without Acquire",
+        REGISTRY,
+        &[(
+            "self.word.load(Ordering::Acquire)",
+            "self.word.load(Ordering::Relaxed)",
+        )],
+        Catcher::Model("k1_"),
+    )
+    .harmless(A_LOCK_ORDERS),
     // -- Frontends -------------------------------------------------------------------------------
     fault(
         "a joiner does not look again once it has the lock",
@@ -447,20 +523,50 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         )],
         Catcher::Model("k1_death_of_the_reaper"),
     ),
-    Mutant {
-        name: "a slot is vacated without Release",
-        file: REGISTRY,
-        edits: &[(
+    fault(
+        "a slot is vacated without Release",
+        REGISTRY,
+        &[(
             "        self.word.store(word, Ordering::Release);",
             "        self.word.store(word, Ordering::Relaxed);",
         )],
-        narrow_tags: false,
-        catcher: Catcher::Model("k1_join_against"),
-        harmless: Some(
-            "whoever acts on the word holds the slot's lock, and a lock orders what was done under it; \
-             the Release is there so that nothing rests on the kernel's lock being a barrier",
-        ),
-    },
+        Catcher::Model("k1_join_against"),
+    )
+    .harmless(A_LOCK_ORDERS),
+    // -- Who still needs a seat -------------------------------------------------------------------
+    fault(
+        "the end of a permit is counted without Release",
+        HOLD,
+        &[(
+            ".store(permits.wrapping_sub(1), Ordering::Release);",
+            ".store(permits.wrapping_sub(1), Ordering::Relaxed);",
+        )],
+        Catcher::Model("holding"),
+    ),
+    fault(
+        "a lane is left without Release",
+        HOLD,
+        &[(
+            "self.busy.store(0, Ordering::Release);",
+            "self.busy.store(0, Ordering::Relaxed);",
+        )],
+        Catcher::Model("holding"),
+    ),
+    fault(
+        "a seat is taken apart while a lane is busy",
+        HOLD,
+        &[(
+            "permits == 0 && !lanes.into_iter().any(LaneHold::is_busy)",
+            "permits == 0 && { let _ = lanes; true }",
+        )],
+        Catcher::Model("holding"),
+    ),
+    fault(
+        "who has a seat in hand does not look again when others had reason to",
+        HOLD,
+        &[("if now == seen {", "if now >= seen {")],
+        Catcher::Model("holding"),
+    ),
     // -- The face --------------------------------------------------------------------------------
     fault(
         "ties go to the engine of the lowest number",
@@ -472,10 +578,49 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "ties go to the next engine in number",
         "src/turns.rs",
         &[(
-            "        self.chosen[engine].store(turn, Ordering::Relaxed);",
-            "        let n = self.chosen.len(); (1..=n).for_each(|i| self.chosen[(engine + i) % n].store(turn + i as u64, Ordering::Relaxed));",
+            "        self.chosen[engine].store(number(turn, engine), Ordering::Relaxed);
+    }
+
+    /// Halves",
+            "        let n = self.chosen.len(); (1..=n).for_each(|i| self.chosen[(engine + i) % n].store(number(turn + i as u64, (engine + i) % n), Ordering::Relaxed));
+    }
+
+    /// Halves",
         )],
         Catcher::Unit("c7_"),
+    ),
+    fault(
+        "an engine at its cap is chosen for its count",
+        "src/operation.rs",
+        &[(
+            "            && seen.value() < engines.limits(least.engine).max_in_flight()\n",
+            "",
+        )],
+        Catcher::Test("counting", "c4_"),
+    ),
+    fault(
+        "a closed engine is chosen for its count",
+        "src/operation.rs",
+        &[("            && seen.is_active()\n", "")],
+        Catcher::Test("counting", "c8_"),
+    ),
+    fault(
+        "counts are compared where weights differ",
+        "src/operation.rs",
+        &[(
+            "if roster.weights_differ() || mapping",
+            "if mapping",
+        )],
+        Catcher::Test("policies", "weight"),
+    ),
+    fault(
+        "pressure does not count",
+        "src/publication.rs",
+        &[(
+            "(stats.iter()).any(|s| s.waiting > 0 && s.pressure() > 0.0)",
+            "(stats.iter()).any(|s| s.waiting > 0 && s.pressure() > 10.0)",
+        )],
+        Catcher::Test("policies", ""),
     ),
     fault(
         "a floor that the snapshot can lower",
@@ -496,8 +641,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "statistics stick to a slot",
         "src/publication.rs",
         &[(
-            "if self.copy.word(row + 2) != engines.generation(engine) {",
-            "if self.copy.word(row + 2) > u64::MAX - engines.generation(engine) {",
+            "        if !origin.is_of(engines.generation(engine)) {",
+            "        if !origin.is_of(engines.generation(engine)) && engine > usize::MAX - 1 {",
         )],
         Catcher::Test("publishing", "statistics_of_an_engine"),
     ),

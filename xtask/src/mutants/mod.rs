@@ -112,3 +112,24 @@ fn catch(catcher: Catcher, copy: &Path) -> Result<bool, Failed> {
     arguments.extend(["--", filter]);
     Ok(!cargo("the catcher", &arguments).quiet().succeeds()?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_fault_still_has_its_place_in_the_sources() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let mut lost = Vec::new();
+        for mutant in MUTANTS {
+            let mut source = fs::read_to_string(sources.join(mutant.file)).unwrap();
+            for (find, replace) in mutant.edits {
+                if source.matches(find).count() != 1 {
+                    lost.push(format!("{}: {find}", mutant.name));
+                }
+                source = source.replacen(find, replace, 1);
+            }
+        }
+        assert!(lost.is_empty(), "{}", lost.join("\n"));
+    }
+}

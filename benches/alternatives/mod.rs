@@ -1,0 +1,9 @@
+//! The alternatives.
+
+mod slots;
+mod snapshots;
+mod spin_lock;
+
+pub use slots::Slots;
+pub use snapshots::{ArcSwapped, MmapSynced, SeqLocked, Statistics};
+pub use spin_lock::SpinLock;

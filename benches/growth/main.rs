@@ -1,0 +1,38 @@
+//! How times grow with engines, processes, publications and the size of the table, how many bytes an
+//! engine and a frontend take, and the largest table there can be.
+//!
+//! ```text
+//! cargo run --release --package headcount-benches --bin growth > growth.json
+//! ```
+
+mod bytes;
+mod largest;
+mod times;
+
+use headcount_benches::ratios::Failed;
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(report) => {
+            println!("{report:#}");
+            ExitCode::SUCCESS
+        }
+        Err(failed) => {
+            eprintln!("growth: {failed}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<Value, Failed> {
+    Ok(json!({
+        "engines": times::by_engines()?,
+        "processes": times::by_processes()?,
+        "publications": times::by_publications()?,
+        "tables": times::by_table()?,
+        "bytes": bytes::of_tables()?,
+        "largest": largest::used()?,
+    }))
+}

@@ -1,0 +1,12 @@
+//! What all measurements are made of: processes that take turns, and the alternatives.
+
+/// The ratios to the limit, with what they are measured by.
+#[path = "../../src/ratios/mod.rs"]
+pub mod ratios;
+
+/// What one could use instead, each as its users would write it.
+#[path = "../alternatives/mod.rs"]
+pub mod alternatives;
+
+/// Processes that publish in the background.
+pub mod background;

@@ -1,0 +1,57 @@
+//! So many operations and nothing else, for callgrind to count the instructions of.
+//!
+//! ```text
+//! instructions ENGINES COUNT route    # routes, and ends with the requests in flight
+//! instructions ENGINES COUNT finish   # the same, and then finishes them
+//! ```
+//!
+//! The difference between two runs leaves out whatever both do: of two counts, the start of the
+//! program; of `finish` and `route`, the routing.
+
+use headcount::{EngineStats, Permit, Table};
+use std::hint::black_box;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let result = match &arguments[..] {
+        [engines, count, what] => match (engines.parse(), count.parse(), what.as_str()) {
+            (Ok(engines), Ok(count), "route") => run(engines, count, false),
+            (Ok(engines), Ok(count), "finish") => run(engines, count, true),
+            _ => Err("usage: instructions ENGINES COUNT route|finish".to_owned()),
+        },
+        _ => Err("usage: instructions ENGINES COUNT route|finish".to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("instructions: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(engines: usize, count: usize, finish: bool) -> Result<(), String> {
+    let permits = route(engines, count).map_err(|error| error.to_string())?;
+    match finish {
+        true => permits.into_iter().for_each(drop),
+        false => std::mem::forget(permits),
+    }
+    Ok(())
+}
+
+fn route(engines: usize, count: usize) -> headcount::Result<Vec<Permit>> {
+    let table = Table::options().engines(engines).memfd()?;
+    let calm = EngineStats {
+        running: 20,
+        kv_usage: 0.4,
+        ..Default::default()
+    };
+    table.publisher()?.publish(&vec![calm; engines])?;
+    let frontend = table.join()?;
+    let mut permits = Vec::with_capacity(count);
+    for _ in 0..count {
+        permits.push(black_box(frontend.route()?));
+    }
+    Ok(permits)
+}

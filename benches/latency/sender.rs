@@ -1,0 +1,108 @@
+//! One process that sends requests when they are due.
+
+use crate::pace::wait_until;
+use hdrhistogram::Histogram;
+use headcount::Frontend;
+use headcount_benches::ratios::{Failed, Place};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How many of its requests are in flight at a time.
+const IN_FLIGHT: usize = 32;
+const SECOND: u64 = 1_000_000_000;
+
+pub(crate) struct Sender {
+    frontend: Frontend,
+    place: Place,
+    own_core: bool,
+}
+
+/// Up to a minute, to three digits.
+pub(crate) fn histogram() -> Result<Histogram<u64>, Failed> {
+    Histogram::new_with_bounds(1, 60 * SECOND, 3)
+        .map_err(|error| Failed(format!("no histogram: {error}")))
+}
+
+impl Sender {
+    pub(crate) fn new(frontend: Frontend, place: Place) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // A process that is pinned sees one.
+        let own_core = cores == 1;
+        Self {
+            frontend,
+            place,
+            own_core,
+        }
+    }
+
+    /// What to ask a sender for; no rate is flat out. Without `routes` it does nothing when a request is
+    /// due: what is seen then is the machine's own.
+    pub(crate) fn question(rate: Option<u64>, milliseconds: u64, routes: bool) -> [u64; 3] {
+        [rate.unwrap_or(0), milliseconds, routes.into()]
+    }
+
+    /// Sends requests, and answers how often each latency was seen: pairs of nanoseconds and a count.
+    pub(crate) fn send(&self, asked: &[u64]) -> Result<Vec<u64>, Failed> {
+        let &[rate, milliseconds, routes] = asked else {
+            return Err(Failed(format!("not a question: {asked:?}")));
+        };
+        let mut seen = histogram()?;
+        let length = Duration::from_millis(milliseconds);
+        self.place.gate.wait(self.place.count)?;
+        let mut in_flight = VecDeque::with_capacity(IN_FLIGHT + 1);
+        let send = |due: Instant| -> Result<(), Failed> {
+            let permit = match routes {
+                0 => None,
+                _ => Some(self.frontend.route()?),
+            };
+            seen.saturating_record((due.elapsed().as_nanos() as u64).max(1));
+            in_flight.extend(permit);
+            if in_flight.len() > IN_FLIGHT {
+                in_flight.pop_front(); // which finishes it
+            }
+            Ok(())
+        };
+        match rate {
+            0 => flat_out(length, send)?,
+            rate => self.by_the_clock(rate, length, send)?,
+        }
+        let values = seen.iter_recorded();
+        let pairs = values.flat_map(|v| [v.value_iterated_to(), v.count_at_value()]);
+        Ok(pairs.collect())
+    }
+
+    fn by_the_clock(
+        &self,
+        rate: u64,
+        length: Duration,
+        mut send: impl FnMut(Instant) -> Result<(), Failed>,
+    ) -> Result<(), Failed> {
+        let start = Instant::now();
+        // The requests of all processes are due at even distances; this one takes its turns.
+        let (index, count) = (self.place.index as u64, self.place.count as u64);
+        for request in (index..).step_by(count as usize) {
+            let due = Duration::from_nanos((request + count) * SECOND / rate);
+            if due > length {
+                break;
+            }
+            let due = start + due;
+            wait_until(due, self.own_core);
+            send(due)?;
+        }
+        Ok(())
+    }
+}
+
+fn flat_out(
+    length: Duration,
+    mut send: impl FnMut(Instant) -> Result<(), Failed>,
+) -> Result<(), Failed> {
+    let start = Instant::now();
+    loop {
+        let now = Instant::now();
+        if now - start > length {
+            return Ok(());
+        }
+        send(now)?;
+    }
+}

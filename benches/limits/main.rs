@@ -1,0 +1,64 @@
+//! How close to the limit, and how far ahead of, or behind, what else one could use.
+//!
+//! ```text
+//! cargo bench --bench limits              # tables
+//! cargo bench --bench limits -- --json    # {"ratios": {"route_finish_e8": ..., ...}, ...}
+//! ```
+//!
+//! Each figure is a median over rounds in which all that are compared take turns.
+
+mod choices;
+mod report;
+mod snapshots;
+
+use clap::Parser;
+use headcount_benches::ratios::{Failed, measure};
+use report::Report;
+use std::process::ExitCode;
+
+/// Measures the ratios to the limit, and the alternatives.
+#[derive(Parser, Debug)]
+struct Options {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Over how many rounds the medians are taken.
+    #[arg(long, default_value_t = 61, value_parser = clap::value_parser!(u32).range(15..))]
+    rounds: u32,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    match run(options.rounds as usize) {
+        Ok(report) => {
+            match options.json {
+                true => println!("{}", report.json()),
+                false => print!("{report}"),
+            }
+            ExitCode::SUCCESS
+        }
+        Err(failed) => {
+            eprintln!("limits: {failed}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(rounds: usize) -> Result<Report, Failed> {
+    let ratios = measure(rounds)?;
+    let mut choices = Vec::new();
+    for processes in [1, 2] {
+        for engines in [8, 64] {
+            choices.push(choices::measure(engines, processes, rounds)?);
+        }
+    }
+    Ok(Report {
+        rounds,
+        ratios,
+        choices,
+        snapshots: snapshots::measure(rounds)?,
+    })
+}

@@ -1,0 +1,102 @@
+//! What was measured, for people and for programs.
+
+use headcount_benches::ratios::Ratio;
+use serde_json::{Map, Value, json};
+use std::fmt;
+
+/// Everything.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) rounds: usize,
+    pub(crate) ratios: Vec<Ratio>,
+    pub(crate) choices: Vec<Comparison>,
+    pub(crate) snapshots: Comparison,
+}
+
+/// What several things take, in nanoseconds an operation, as each process sees it.
+#[derive(Debug)]
+pub(crate) struct Comparison {
+    pub(crate) engines: usize,
+    pub(crate) processes: usize,
+    pub(crate) undisturbed: usize,
+    pub(crate) nanoseconds: Vec<(&'static str, f64)>,
+}
+
+impl Report {
+    pub(crate) fn json(&self) -> Value {
+        let ratios = self.ratios.iter();
+        let limits = self.ratios.iter();
+        let undisturbed = self.ratios.iter();
+        json!({
+            "ratios": object(ratios.map(|r| (r.name, json!(r.value)))),
+            "limits": object(limits.map(|r| (r.name, json!({"must": r.must, "aim": r.aim})))),
+            "route_and_finish": self.choices.iter().map(Comparison::json).collect::<Value>(),
+            "snapshot_read": self.snapshots.json(),
+            "rounds": self.rounds,
+            "undisturbed_rounds": object(undisturbed.map(|r| (r.name, json!(r.undisturbed)))),
+        })
+    }
+}
+
+impl Comparison {
+    fn json(&self) -> Value {
+        let times = self.nanoseconds.iter();
+        json!({
+            "engines": self.engines,
+            "processes": self.processes,
+            "undisturbed_rounds": self.undisturbed,
+            "nanoseconds": object(times.map(|(name, time)| (*name, json!(time)))),
+        })
+    }
+}
+
+fn object<'a>(fields: impl Iterator<Item = (&'a str, Value)>) -> Map<String, Value> {
+    let owned = fields.map(|(name, value)| (name.to_owned(), value));
+    owned.collect()
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rounds, .. } = self;
+        writeln!(f, "Ratios, medians of {rounds} rounds by turns")?;
+        for r in &self.ratios {
+            let verdict = match (r.reaches(r.aim), r.reaches(r.must)) {
+                (true, _) => "aim reached",
+                (_, true) => "must reached",
+                _ => "MISSED",
+            };
+            let (name, value, what) = (r.name, r.value, r.what);
+            let (must, aim) = (r.must, r.aim);
+            writeln!(
+                f,
+                "  {name:18} {value:8.2}  must {must:4}, aim {aim:4}: {verdict:12}  {what}"
+            )?;
+        }
+        let fewest = self.ratios.iter().map(|ratio| ratio.undisturbed).min();
+        if fewest.is_some_and(|fewest| fewest < 15) {
+            writeln!(
+                f,
+                "  The machine is too busy: cores were taken away in most rounds."
+            )?;
+        }
+        for comparison in &self.choices {
+            write!(f, "\nRoute and finish, {comparison}")?;
+        }
+        write!(f, "\nRead of statistics, {}", self.snapshots)
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (engines, processes) = (self.engines, self.processes);
+        let many = if processes == 1 { "" } else { "es" };
+        writeln!(
+            f,
+            "{engines} engines, {processes} process{many}: nanoseconds for each"
+        )?;
+        for (name, time) in &self.nanoseconds {
+            writeln!(f, "  {name:22} {time:9.1}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! One operation of a lane: a request is placed, or taken back.
+
+use crate::algorithm::hold::LaneHold;
+use crate::algorithm::place::{Choice, Refusal};
+use crate::algorithm::word::Amount;
+use crate::choose::Chooser;
+use crate::error::{Error, Result};
+use crate::policy::Policy;
+use crate::request::Request;
+use crate::scan;
+use crate::seat::{Lane, Seat};
+use std::mem;
+use std::ptr::NonNull;
+
+/// A lane while one operation runs in it.
+#[derive(Debug)]
+pub(crate) struct Operation<'a> {
+    seat: &'a Seat,
+    lane: &'a Lane,
+}
+
+impl<'a> Operation<'a> {
+    #[inline]
+    pub(crate) fn new(seat: &'a Seat, lane: &'a Lane) -> Self {
+        Self { seat, lane }
+    }
+
+    /// Chooses an engine by what is in flight and nothing else, as is nearly always right, and counts
+    /// a request without tokens on it. `None`, and nothing counted, if there is more to consider.
+    #[inline]
+    pub(crate) fn place_by_count(&self) -> Option<usize> {
+        let table = self.seat.table();
+        let counter = table.mapping().counter();
+        counter.prepare(self.lane.id, None);
+        let mut tied = false;
+        let engine = counter
+            .place(
+                self.lane.id,
+                Amount::request(0),
+                table.total(),
+                #[inline(always)]
+                || {
+                    let (choice, is_tied) = self.choose_by_count().ok_or(())?;
+                    tied = is_tied;
+                    Ok::<_, ()>(choice)
+                },
+            )
+            .ok()?;
+        self.placed(engine, tied);
+        Some(engine)
+    }
+
+    /// Chooses an engine by all that counts, and counts a request on it.
+    pub(crate) fn place(&self, policy: &Policy, request: &Request<'_>) -> Result<usize> {
+        let table = self.seat.table();
+        let chooser = Chooser::new(table, policy, request, &self.lane.turns);
+        let placed = table.mapping().counter().place(
+            self.lane.id,
+            Amount::request(request.tokens),
+            table.total(),
+            || chooser.choose(),
+        );
+        match placed {
+            Ok(engine) => {
+                self.placed(engine, chooser.was_tied());
+                Ok(engine)
+            }
+            Err(Refusal::AtTheTotal) => Err(Error::Saturated),
+            Err(Refusal::Unchosen(no_choice)) => Err(chooser.explain(no_choice)),
+        }
+    }
+
+    #[inline]
+    fn placed(&self, engine: usize, tied: bool) {
+        if tied {
+            self.lane.turns.choose(engine);
+        }
+        self.lane.hold.add_permit();
+    }
+
+    /// The least loaded engine, and whether it was one among equals.
+    #[inline(always)]
+    fn choose_by_count(&self) -> Option<(Choice, bool)> {
+        let table = self.seat.table();
+        let (mapping, engines) = (table.mapping(), table.engines());
+        let roster = engines.roster();
+        if roster.weights_differ() || mapping.latch().is_marked() {
+            return None;
+        }
+        let counter = mapping.counter();
+        let words = &counter.words[..engines.in_use()];
+        let (least, seen) = loop {
+            let least = scan::least(words, self.lane.turns.numbers())?;
+            let seen = counter.load(least.engine);
+            if seen.rank() == least.rank {
+                break (least, seen);
+            }
+            // Another operation took effect in between: not a spin without bound.
+        };
+        // After the words, all of these, so that they are no older. What is full, closed or not as it
+        // was needs a closer look.
+        let stands = seen.is_active()
+            && seen.value() < engines.limits(least.engine).max_in_flight()
+            && engines.roster() == roster;
+        let choice = Choice {
+            engine: least.engine,
+            seen,
+        };
+        stands.then(|| (choice, scan::is_tied(words, least.rank)))
+    }
+
+    /// Takes a request off its engine.
+    #[inline]
+    pub(crate) fn finish(&self, engine: usize, tokens: u32) {
+        let table = self.seat.table();
+        let counter = table.mapping().counter();
+        counter.prepare(self.lane.id, Some(engine));
+        // Two copies of the same code, of which the first knows that there are no tokens.
+        match tokens {
+            0 => counter.finish(self.lane.id, engine, Amount::request(0), table.total()),
+            tokens => counter.finish(self.lane.id, engine, Amount::request(tokens), table.total()),
+        }
+    }
+
+    /// The permit of the request that was finished is gone. Returns what is left to do: to
+    /// [leave](LaneHold::leave), and whether the last handle of the seat is gone as well.
+    #[inline]
+    pub(crate) fn end_permit(self) -> (NonNull<LaneHold>, bool) {
+        let is_closed = self.seat.handles().is_closed();
+        self.lane.hold.end_permit();
+        let hold = NonNull::from(&self.lane.hold);
+        mem::forget(self);
+        (hold, is_closed)
+    }
+
+    /// Fails if there is no room for `count` requests like this one, as of now.
+    pub(crate) fn has_room(
+        &self,
+        policy: &Policy,
+        request: &Request<'_>,
+        count: usize,
+    ) -> Result<()> {
+        let table = self.seat.table();
+        let chooser = Chooser::new(table, policy, request, &self.lane.turns);
+        let change = Amount::request(request.tokens);
+        let counter = table.mapping().counter();
+        let total = table.total().map(|total| total.room(counter, change));
+        if chooser.room().min(total.unwrap_or(u64::MAX)) >= count as u64 {
+            return Ok(());
+        }
+        // If even one has no place, it is the reason for that which counts.
+        match chooser.choose() {
+            Ok(_) => Err(Error::Saturated),
+            Err(no_choice) => Err(chooser.explain(no_choice)),
+        }
+    }
+}
+
+impl Drop for Operation<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.lane.hold.leave();
+    }
+}

@@ -1,0 +1,28 @@
+//! Why nothing was measured.
+
+use std::fmt;
+use std::io;
+
+/// Why nothing was measured, in a sentence.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failed(pub String);
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+impl From<headcount::Error> for Failed {
+    fn from(error: headcount::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self(format!("the system refused what measuring needs: {error}"))
+    }
+}

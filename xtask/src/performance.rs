@@ -1,0 +1,88 @@
+//! All raw results of docs/performance.md, measured anew, and the charts drawn from them.
+
+use crate::step::{Failed, cargo, root};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Where the raw results lie, and the charts beside them.
+fn directory() -> PathBuf {
+    root().join("docs/performance")
+}
+
+/// Measures everything; some minutes. Best while the machine does nothing else.
+pub(crate) fn measure() -> Result<(), Failed> {
+    let limits = [
+        "bench",
+        "--quiet",
+        "--package",
+        "headcount-benches",
+        "--bench",
+        "limits",
+        "--",
+        "--json",
+    ];
+    keep("limits", cargo("the limits", &limits).output()?)?;
+    keep(
+        "latency",
+        cargo("the latency", &program("latency", &["--json"])).output()?,
+    )?;
+    keep(
+        "growth",
+        cargo("the growth", &program("growth", &[])).output()?,
+    )?;
+    write("machine", &machine())
+}
+
+/// Draws the charts.
+pub(crate) fn charts() -> Result<(), Failed> {
+    let directory = directory().display().to_string();
+    cargo("the charts", &program("charts", &[&directory])).run()
+}
+
+fn program<'a>(name: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
+    let mut all = vec![
+        "run",
+        "--quiet",
+        "--release",
+        "--package",
+        "headcount-benches",
+        "--bin",
+        name,
+        "--",
+    ];
+    all.extend(arguments);
+    all
+}
+
+fn keep(name: &str, output: Vec<u8>) -> Result<(), Failed> {
+    let results = serde_json::from_slice(&output)
+        .map_err(|error| Failed(format!("{name} printed no JSON: {error}")))?;
+    write(name, &results)
+}
+
+fn write(name: &str, results: &Value) -> Result<(), Failed> {
+    let path = directory().join(format!("{name}.json"));
+    std::fs::write(&path, format!("{results:#}\n"))
+        .map_err(|error| Failed(format!("{}: {error}", path.display())))
+}
+
+/// What it was measured on. What cannot be asked for is null.
+fn machine() -> Value {
+    let first_line = |program: &str, argument: &str| {
+        let output = Command::new(program).arg(argument).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        text.lines().next().map(str::to_owned)
+    };
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find(|line| line.starts_with("model name"));
+    let model = model.and_then(|line| line.split_once(": "));
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    json!({
+        "processor": model.map(|(_, name)| name),
+        "cores": std::thread::available_parallelism().ok().map(usize::from),
+        "kernel": first_line("uname", "-sr"),
+        "compiler": first_line("rustc", "--version"),
+        "load_average_afterwards": load.split(' ').next(),
+    })
+}
