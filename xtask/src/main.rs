@@ -1,6 +1,7 @@
 //! What is run on this project, by `cargo xtask NAME`.
 
 mod burst;
+mod http_bench;
 mod instructions;
 mod mutants;
 mod performance;
@@ -44,6 +45,18 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
+    /// Puts the API servers of the example and nginx under the same load, and kills their workers.
+    HttpBench {
+        /// How often; the medians are shown.
+        #[arg(long, default_value_t = 3)]
+        rounds: usize,
+        /// How long each load lasts.
+        #[arg(long, default_value_t = 8)]
+        seconds: u64,
+        /// Requests a second of the open loop.
+        #[arg(long, default_value_t = 1000)]
+        rate: usize,
+    },
     /// Counts the instructions of a route and of a finish by callgrind. Fails if they have risen by
     /// more than 3 % over the recorded figures.
     Instructions {
@@ -66,6 +79,11 @@ fn main() -> ExitCode {
         Task::Mutants { filter } => mutants::run(filter.as_deref()),
         Task::Crash { every, operation } => crash(every, &operation),
         Task::Soak { seconds } => soak(seconds),
+        Task::HttpBench {
+            rounds,
+            seconds,
+            rate,
+        } => http_bench::run(rounds.max(1), seconds, rate),
         Task::Instructions { record } => instructions(record),
         Task::Performance => performance::measure().and_then(|()| performance::charts()),
         Task::Charts => performance::charts(),

@@ -1,0 +1,37 @@
+//! Processes that the parent starts: this program again, with a part to play.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tokio::process::{Child, ChildStdin};
+use tokio::time::timeout;
+
+/// This program. Also if its file has been replaced meanwhile: then all of a deployment still are of
+/// one version.
+pub(crate) fn this_program() -> Command {
+    let path = std::env::current_exe().ok().filter(|path| path.exists());
+    let mut command = Command::new(path.unwrap_or(PathBuf::from("/proc/self/exe")));
+    // Ctrl-C is for the parent alone, which then ends the others in order.
+    command.process_group(0);
+    command
+}
+
+/// Starts a process with a lifeline.
+pub(crate) fn start(mut command: Command) -> io::Result<(Child, Option<ChildStdin>)> {
+    command.stdin(Stdio::piped());
+    let mut child = tokio::process::Command::from(command).spawn()?;
+    let lifeline = child.stdin.take();
+    Ok((child, lifeline))
+}
+
+/// Waits for a process whose lifeline is cut; for somewhat longer than it was told to take.
+pub(crate) async fn finish(mut child: Child, patience: Duration) {
+    if timeout(patience + Duration::from_secs(2), child.wait())
+        .await
+        .is_err()
+    {
+        let _ = child.kill().await;
+    }
+}

@@ -1,0 +1,159 @@
+//! The list of engines: read from the command line or a file, and put into the table.
+
+use crate::error::Error;
+use crate::options::Options;
+use headcount::{Engine, EngineState, EngineView, Table};
+use hyper::http::uri::{Scheme, Uri};
+use std::str::FromStr;
+
+/// An engine of the list: `http://HOST:PORT [weight=W] [max_in_flight=N] [max_tokens=N]`.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Entry {
+    /// Its address, which is its name in the table.
+    pub(crate) name: String,
+    weight: f32,
+    max_in_flight: Option<u32>,
+    max_tokens: Option<u32>,
+}
+
+impl Entry {
+    pub(crate) fn at(name: String) -> Self {
+        Self {
+            name,
+            weight: 1.0,
+            max_in_flight: None,
+            max_tokens: None,
+        }
+    }
+}
+
+impl FromStr for Entry {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace();
+        let address = words.next().unwrap_or_default();
+        let mut entry = Self::at(name_of(address)?);
+        for word in words {
+            let (key, value) = word.split_once('=').unwrap_or((word, ""));
+            let wrong = || format!("{word:?} is no {key}, which is a positive number");
+            let number = || value.parse().ok().filter(|n| *n > 0).ok_or_else(wrong);
+            match key {
+                "weight" => {
+                    let weight = value
+                        .parse()
+                        .ok()
+                        .filter(|w: &f32| w.is_normal() && *w > 0.0);
+                    entry.weight = weight.ok_or_else(wrong)?;
+                }
+                "max_in_flight" => entry.max_in_flight = Some(number()?),
+                "max_tokens" => entry.max_tokens = Some(number()?),
+                _ => {
+                    return Err(format!(
+                        "{word:?} is not known; after the address come weight=, max_in_flight= and max_tokens="
+                    ));
+                }
+            }
+        }
+        Ok(entry)
+    }
+}
+
+/// The one way to write an engine's address.
+fn name_of(address: &str) -> Result<String, String> {
+    let wrong = |why: &str| format!("{address:?} {why}; an engine is http://HOST:PORT");
+    let uri = Uri::from_str(address).map_err(|e| wrong(&format!("is no address ({e})")))?;
+    if uri.scheme() != Some(&Scheme::HTTP) {
+        return Err(wrong("does not start with http://"));
+    }
+    let host = uri.host().filter(|host| !host.is_empty());
+    let host = host.ok_or_else(|| wrong("names no host"))?;
+    if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
+        return Err(wrong("has a path, and requests keep their own"));
+    }
+    if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
+        return Err(wrong("has a user name, which is not supported"));
+    }
+    let name = format!("http://{host}:{}", uri.port_u16().unwrap_or(80));
+    match name.len() {
+        0..=112 => Ok(name),
+        length => Err(wrong(&format!("has {length} bytes, and may have 112"))),
+    }
+}
+
+/// The list that the options give; none if they give none.
+pub(crate) fn read(options: &Options) -> Result<Option<Vec<Entry>>, Error> {
+    let (entries, place) = match &options.engines_file {
+        None if options.engines.is_empty() => return Ok(None),
+        None => (options.engines.clone(), "--engine".to_owned()),
+        Some(path) => {
+            let text = std::fs::read_to_string(path);
+            let text = text.map_err(|source| Error::EnginesUnreadable {
+                path: path.clone(),
+                source,
+            })?;
+            let mut entries = Vec::new();
+            for (number, line) in text.lines().enumerate() {
+                let line = line.trim();
+                if !line.is_empty() && !line.starts_with('#') {
+                    let entry = line.parse().map_err(|reason| Error::EnginesMalformed {
+                        path: path.clone(),
+                        line: number + 1,
+                        reason,
+                    })?;
+                    entries.push(entry);
+                }
+            }
+            (entries, path.display().to_string())
+        }
+    };
+    if !options.counts_tokens() && entries.iter().any(|entry| entry.max_tokens.is_some()) {
+        return Err(Error::TokensNotCounted { place });
+    }
+    if entries.is_empty() {
+        return Err(Error::NoEngines { place });
+    }
+    for (number, entry) in entries.iter().enumerate() {
+        if entries[..number].iter().any(|e| e.name == entry.name) {
+            let name = entry.name.clone();
+            return Err(Error::Twice { place, name });
+        }
+    }
+    Ok(Some(entries))
+}
+
+/// Makes the table's engines those of the list, without disturbing a request: what is in flight on an
+/// engine that leaves finishes as it would have. An engine of the list that somebody has drained
+/// takes requests again; one that is down is left to the probes.
+pub(crate) fn put_into(table: &Table, list: &[Entry], options: &Options) -> Result<(), Error> {
+    let before = table.snapshot().engines;
+    for entry in list {
+        let max_in_flight = entry.max_in_flight.or(options.max_in_flight);
+        let max_tokens = entry.max_tokens.or(options.max_tokens);
+        let here = |e: &&EngineView| e.name == entry.name && e.state != EngineState::Leaving;
+        let Some(known) = before.iter().find(here) else {
+            // With its caps from the first request on.
+            let engine = Engine::named(&entry.name).weight(entry.weight);
+            let engine = max_in_flight.map_or(engine.clone(), |cap| engine.max_in_flight(cap));
+            let engine = max_tokens.map_or(engine.clone(), |cap| engine.max_tokens(cap));
+            table.add(&engine)?;
+            continue;
+        };
+        if known.weight != entry.weight {
+            table.set_weight(known.index, entry.weight)?;
+        }
+        if (known.max_in_flight, known.max_tokens) != (max_in_flight, max_tokens) {
+            table.set_caps(known.index, max_in_flight, max_tokens)?;
+        }
+        if known.state == EngineState::Draining {
+            table.up(known.index)?;
+        }
+    }
+    for engine in &before {
+        let listed = list.iter().any(|entry| entry.name == engine.name);
+        if !listed && engine.state != EngineState::Leaving {
+            table.remove(engine.index)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! Why a process of the deployment ends, as sentences for the person who started it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use thiserror::Error;
+
+#[derive(Debug, Error)]
+pub(crate) enum Error {
+    #[error(
+        "cannot listen on {address}: {source}; free that port, or choose another with --listen"
+    )]
+    Listen {
+        address: SocketAddr,
+        source: io::Error,
+    },
+
+    #[error("cannot read the list of engines {}: {source}; check --engines-file", path.display())]
+    EnginesUnreadable { path: PathBuf, source: io::Error },
+
+    #[error("{}, line {line}: {reason}", path.display())]
+    EnginesMalformed {
+        path: PathBuf,
+        line: usize,
+        reason: String,
+    },
+
+    #[error("{place} names no engine; give at least one, as http://HOST:PORT")]
+    NoEngines { place: String },
+
+    #[error("{place} names {name} twice; name each engine once")]
+    Twice { place: String, name: String },
+
+    #[error(
+        "{place} caps the tokens of an engine, and tokens are not counted; say --policy tokens, or --max-tokens for all engines"
+    )]
+    TokensNotCounted { place: String },
+
+    #[error("the table refused: {0}")]
+    Table(#[from] headcount::Error),
+
+    #[error("cannot {what}: {source}")]
+    System { what: String, source: io::Error },
+}
+
+impl Error {
+    pub(crate) fn system(what: impl Into<String>, source: io::Error) -> Self {
+        Self::System {
+            what: what.into(),
+            source,
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What a proxy changes in the head of a message.
+
+use hyper::HeaderMap;
+use hyper::header::{self, HeaderName, HeaderValue};
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Names the engine that has answered.
+pub(crate) const ENGINE: HeaderName = HeaderName::from_static("x-headcount-engine");
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// Those that concern one connection only (RFC 9110, section 7.6.1), and `Expect`, which the server
+/// side has answered already.
+const HOP_BY_HOP: [HeaderName; 10] = [
+    header::CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::EXPECT,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+];
+
+/// Removes what concerns one connection only, by name or because `Connection` lists it.
+pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let listed: Vec<HeaderName> = (headers.get_all(header::CONNECTION).iter())
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    // Whoever lists these wants a message whose end nobody can find.
+    let needed = [header::HOST, header::CONTENT_LENGTH];
+    for name in listed.iter().filter(|name| !needed.contains(name)) {
+        headers.remove(name);
+    }
+    for name in &HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+/// Says to the engine for whom the request is made.
+pub(crate) fn add_forwarded(headers: &mut HeaderMap, client: IpAddr) {
+    if let Some(host) = headers.get(header::HOST).cloned() {
+        headers.entry(FORWARDED_HOST).or_insert(host);
+    }
+    headers
+        .entry(FORWARDED_PROTO)
+        .or_insert(HeaderValue::from_static("http"));
+    let mut chain: Vec<u8> = Vec::new();
+    for earlier in headers.get_all(FORWARDED_FOR) {
+        chain.extend(earlier.as_bytes());
+        chain.extend(b", ");
+    }
+    chain.extend(client.to_canonical().to_string().bytes());
+    if let Ok(chain) = HeaderValue::from_bytes(&chain) {
+        headers.insert(FORWARDED_FOR, chain);
+    }
+}
+
+/// The id that the client gave the request, or a new one, which the request gets.
+pub(crate) fn request_id(headers: &mut HeaderMap) -> HeaderValue {
+    let given = headers.get(REQUEST_ID).filter(|id| !id.is_empty());
+    let id = given.cloned().unwrap_or_else(new_id);
+    headers.insert(REQUEST_ID, id.clone());
+    id
+}
+
+/// An id that no other request on this host has had.
+fn new_id() -> HeaderValue {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed); // Relaxed: it is only to be another one
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let id = format!(
+        "{:x}-{:x}-{number:x}",
+        since.as_micros(),
+        std::process::id()
+    );
+    HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("0"))
+}

@@ -1,0 +1,79 @@
+//! API servers in front of LLM engines: several processes on one port, which route by one table.
+//!
+//! ```text
+//! cargo run --release --example api_server -- --listen 127.0.0.1:8000 --workers 4 \
+//!     --engine http://127.0.0.1:9001 --engine http://127.0.0.1:9002
+//! ```
+//!
+//! Without engines it starts four mock engines of its own, so that `cargo run --release --example
+//! api_server` alone shows everything. docs/api_server.md has the settings and the limits.
+//!
+//! ```text
+//!                    ┌──▶ worker ──┐         one listening socket, inherited by all workers:
+//!   clients ─────────┼──▶ worker ──┼──▶      what a dead one had not accepted goes to the others
+//!                    └──▶ worker ──┘
+//!                            ▲ │        engines (any server that speaks HTTP/1.1)
+//!              starts again, │ ▼ counts      ▲
+//!              reaps for     │ table         │ probes those that are down
+//!                          parent ───────────┘
+//! ```
+//!
+//! - `parent`: starts the workers again, reaps what they held, brings engines back (`probe`) and puts
+//!   the list of engines (`engine_list`) into the table. It never touches a request.
+//! - `worker`: accepts, and hands each request to `proxy`. That reads an `upload`, asks the table for
+//!   an engine, sends the request over an `exchange` with it, and answers with an `answer`, the body
+//!   that owns the permit.
+//! - Workers have no list of engines: an engine's name in the table is its address.
+
+mod affinity;
+mod answer;
+mod child;
+mod engine_list;
+mod error;
+mod exchange;
+mod headers;
+mod lifeline;
+mod listener;
+mod mock_engine;
+mod notice;
+mod options;
+mod parent;
+mod patience;
+mod probe;
+mod prompt;
+mod proxy;
+mod refusal;
+mod status;
+mod upload;
+mod worker;
+
+use crate::error::Error;
+use crate::options::Options;
+use clap::Parser;
+use std::future::Future;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let result = match (options.mock_engine, options.listener) {
+        (Some(address), _) => run(mock_engine::serve(address, options)),
+        (None, Some(descriptor)) => run(worker::serve(descriptor, options)),
+        (None, None) => run(parent::serve(options)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            notice::say(format_args!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Every process has one thread: more of them are more workers.
+fn run(task: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| Error::system("start the event loop", source))?;
+    runtime.block_on(task)
+}

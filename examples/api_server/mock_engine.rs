@@ -1,0 +1,255 @@
+//! An engine that decodes nothing, at the pace of one that does.
+//!
+//! It decodes in steps, a token a step for each request of its batch, and the more requests there
+//! are, the longer a step takes. Requests have OpenAI's form; of their fields only `max_tokens`
+//! (default: 16) and `stream` matter. `/health` says that it is well, `/stats` what it has done.
+
+use crate::child;
+use crate::engine_list::Entry;
+use crate::error::Error;
+use crate::lifeline::End;
+use crate::notice::tell;
+use crate::options::Options;
+use bytes::Bytes;
+use http_body_util::channel::{Channel, Sender};
+use http_body_util::{BodyExt, Either, Full};
+use hyper::body::Incoming;
+use hyper::header::CONTENT_TYPE;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use hyper_util::server::graceful::GracefulShutdown;
+use serde::Deserialize;
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed}; // for counts that are looked at only
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::{Child, ChildStdin};
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+type Reply = Either<Full<Bytes>, Channel<Bytes>>;
+/// Running mock engines, each with its lifeline.
+pub(crate) type Mocks = Vec<(Child, Option<ChildStdin>)>;
+
+const STEPS_STOP: Duration = Duration::from_secs(30);
+
+/// What is asked of it.
+#[derive(Debug, Deserialize)]
+struct Asked {
+    #[serde(default = "default_tokens")]
+    max_tokens: u64,
+    #[serde(default)]
+    stream: bool,
+}
+
+fn default_tokens() -> u64 {
+    16
+}
+
+#[derive(Debug, Default)]
+struct Engine {
+    steps: watch::Sender<u64>,
+    running: AtomicU64,
+    /// The most that ran at once.
+    peak: AtomicU64,
+    served: AtomicU64,
+    aborted: AtomicU64,
+}
+
+/// Starts mock engines, on ports that are free.
+pub(crate) async fn start(count: usize) -> Result<(Vec<Entry>, Mocks), Error> {
+    let failed = |source| Error::system("start a mock engine", source);
+    let (mut entries, mut mocks) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let mut command = child::this_program();
+        command
+            .args(std::env::args_os().skip(1))
+            .args(["--mock-engine", "127.0.0.1:0", "--lifeline"])
+            .stdout(Stdio::piped());
+        let (mut mock, lifeline) = child::start(command).map_err(failed)?;
+        let output = mock
+            .stdout
+            .take()
+            .ok_or_else(|| failed(io::ErrorKind::BrokenPipe.into()))?;
+        let mut line = String::new();
+        BufReader::new(output)
+            .read_line(&mut line)
+            .await
+            .map_err(failed)?;
+        let address = line.trim().strip_prefix("listening on ");
+        let address = address.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?;
+        entries.push(Entry::at(address.to_owned()));
+        mocks.push((mock, lifeline));
+    }
+    Ok((entries, mocks))
+}
+
+pub(crate) async fn end(mocks: Mocks) {
+    for (mock, lifeline) in mocks {
+        drop(lifeline);
+        child::finish(mock, Duration::ZERO).await;
+    }
+}
+
+/// Is a mock engine, until it is to end; then what it has begun is finished.
+pub(crate) async fn serve(address: SocketAddr, options: Options) -> Result<(), Error> {
+    let failed = |source| Error::Listen { address, source };
+    let mut end = End::watch(options.lifeline)?;
+    let socket = TcpListener::bind(address).await.map_err(failed)?;
+    let address = socket.local_addr().map_err(failed)?;
+    tell(format_args!("listening on http://{address}"));
+    let engine = Arc::new(Engine::default());
+    tokio::spawn(Arc::clone(&engine).step(options));
+    let connections = GracefulShutdown::new();
+    loop {
+        let stream = tokio::select! {
+            accepted = socket.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(_) => {
+                    sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+            },
+            _ = end.comes() => break,
+        };
+        let _ = stream.set_nodelay(true);
+        let engine = Arc::clone(&engine);
+        let service = service_fn(move |request| Arc::clone(&engine).answer(request));
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        let connection = connections.watch(connection);
+        tokio::spawn(async move { drop(connection.await) });
+    }
+    let _ = timeout(STEPS_STOP, connections.shutdown()).await;
+    Ok(())
+}
+
+impl Engine {
+    async fn step(self: Arc<Self>, options: Options) {
+        loop {
+            let batch = self.running.load(Relaxed) as u32;
+            sleep(options.mock_step + options.mock_step_per_request * batch).await;
+            self.steps.send_modify(|steps| *steps += 1);
+        }
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<Response<Reply>, Infallible> {
+        match request.uri().path() {
+            "/health" => return Ok(plain(StatusCode::OK, "{}".to_owned())),
+            "/stats" => return Ok(plain(StatusCode::OK, self.stats())),
+            _ => {}
+        }
+        let Ok(body) = request.into_body().collect().await else {
+            return Ok(plain(StatusCode::BAD_REQUEST, "{}".to_owned()));
+        };
+        let body = body.to_bytes();
+        let body = if body.is_empty() {
+            Bytes::from_static(b"{}")
+        } else {
+            body
+        };
+        let asked: Asked = match serde_json::from_slice(&body) {
+            Ok(asked) => asked,
+            Err(error) => {
+                let error = serde_json::json!({"error": {"message": error.to_string()}});
+                return Ok(plain(StatusCode::BAD_REQUEST, error.to_string()));
+            }
+        };
+        let running = Running::start(&self);
+        let steps = self.steps.subscribe();
+        if !asked.stream {
+            wait(steps, asked.max_tokens).await;
+            running.done();
+            let text = " token".repeat(asked.max_tokens as usize);
+            let answer = serde_json::json!({"choices": [{"index": 0, "text": text}]});
+            return Ok(plain(StatusCode::OK, answer.to_string()));
+        }
+        let (tokens, body) = Channel::new(1);
+        tokio::spawn(async move { stream(tokens, steps, asked.max_tokens, running).await });
+        let mut response = Response::new(Either::Right(body));
+        let kind = hyper::header::HeaderValue::from_static("text/event-stream");
+        response.headers_mut().insert(CONTENT_TYPE, kind);
+        Ok(response)
+    }
+
+    fn stats(&self) -> String {
+        serde_json::json!({
+            "running": self.running.load(Relaxed),
+            "peak": self.peak.load(Relaxed),
+            "served": self.served.load(Relaxed),
+            "aborted": self.aborted.load(Relaxed),
+        })
+        .to_string()
+    }
+}
+
+fn plain(status: StatusCode, content: String) -> Response<Reply> {
+    let mut response = Response::new(Either::Left(Full::new(Bytes::from(content))));
+    *response.status_mut() = status;
+    let kind = hyper::header::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
+
+/// Waits for so many steps.
+async fn wait(mut steps: watch::Receiver<u64>, count: u64) {
+    let end = *steps.borrow_and_update() + count;
+    // Fails when there will be no more steps.
+    let _ = steps.wait_for(|step| *step >= end).await;
+}
+
+/// Sends a token a step. Ends early if nobody takes them any more.
+async fn stream(mut to: Sender<Bytes>, steps: watch::Receiver<u64>, count: u64, running: Running) {
+    for _ in 0..count {
+        wait(steps.clone(), 1).await;
+        let token =
+            Bytes::from_static(b"data: {\"choices\":[{\"index\":0,\"text\":\" token\"}]}\n\n");
+        if to.send_data(token).await.is_err() {
+            return;
+        }
+    }
+    running.done();
+    let _ = to.send_data(Bytes::from_static(b"data: [DONE]\n\n")).await;
+}
+
+/// A request in the batch. One that is dropped before it is done was aborted.
+#[derive(Debug)]
+struct Running {
+    engine: Arc<Engine>,
+    done: bool,
+}
+
+impl Running {
+    fn start(engine: &Arc<Engine>) -> Self {
+        let now = engine.running.fetch_add(1, Relaxed) + 1;
+        engine.peak.fetch_max(now, Relaxed);
+        Self {
+            engine: Arc::clone(engine),
+            done: false,
+        }
+    }
+
+    fn done(mut self) {
+        self.done = true;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.engine.running.fetch_sub(1, Relaxed);
+        let counted = match self.done {
+            true => &self.engine.served,
+            false => &self.engine.aborted,
+        };
+        counted.fetch_add(1, Relaxed);
+    }
+}

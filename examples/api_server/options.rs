@@ -1,0 +1,175 @@
+//! The command line. Workers are started with their parent's, and know by it what it knows.
+
+use crate::engine_list::Entry;
+use clap::{Parser, ValueEnum, value_parser};
+use headcount::Policy;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// API servers in front of LLM engines: several processes on one port, which route by one table.
+///
+/// SIGTERM stops accepting, finishes what is in flight and ends; SIGHUP reads --engines-file again.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "api_server")]
+pub(crate) struct Options {
+    /// Where to listen; port 0 for any that is free, which is then printed
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000")]
+    pub(crate) listen: SocketAddr,
+
+    /// Worker processes, 1 to 64
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u16).range(1..=64))]
+    pub(crate) workers: u16,
+
+    /// An engine, as "http://HOST:PORT [weight=W] [max_in_flight=N] [max_tokens=N]"; repeat it for
+    /// each [default: four mock engines are started]
+    #[arg(long = "engine", value_name = "ENGINE")]
+    pub(crate) engines: Vec<Entry>,
+
+    /// A file with one engine a line, in the same form; lines that start with # are not read
+    #[arg(long, value_name = "FILE", conflicts_with = "engines")]
+    pub(crate) engines_file: Option<PathBuf>,
+
+    /// Where the table lies, on a tmpfs such as /dev/shm; it stays there for the next deployment
+    /// [default: in memory that goes with the processes]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) table: Option<PathBuf>,
+
+    /// The most requests in flight on an engine that does not say so itself [default: no cap]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_in_flight: Option<u32>,
+
+    /// The most tokens in flight on an engine that does not say so itself [default: no cap]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_tokens: Option<u32>,
+
+    /// The most requests in flight on all engines together [default: no cap]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_in_flight_total: Option<u32>,
+
+    /// How the load of an engine is computed
+    #[arg(long, value_name = "NAME", default_value = "in-flight")]
+    pub(crate) policy: Routing,
+
+    /// Send prompts that begin alike to the same engine, unless its load is more than this above
+    /// that of the least loaded
+    #[arg(long, value_name = "SLACK", value_parser = slack)]
+    pub(crate) affinity: Option<f64>,
+
+    /// How many bytes of a prompt are its beginning
+    #[arg(long, value_name = "BYTES", default_value_t = 256)]
+    pub(crate) affinity_bytes: usize,
+
+    /// Send a POST again to another engine if the first breaks off before it answers anything;
+    /// other methods that may be repeated always are
+    #[arg(long)]
+    pub(crate) repeat_posts: bool,
+
+    /// The largest body of a request, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
+    pub(crate) max_body: u64,
+
+    /// How long an engine may take to accept a connection, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    pub(crate) connect_timeout: Duration,
+
+    /// How long an engine may take to begin its answer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub(crate) first_byte_timeout: Duration,
+
+    /// How long an engine may pause within its answer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
+    pub(crate) engine_idle_timeout: Duration,
+
+    /// How long a client may pause within its request, or not read its answer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub(crate) client_idle_timeout: Duration,
+
+    /// How long requests may go on after SIGTERM, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) drain_timeout: Duration,
+
+    /// What an engine that is down is asked for; it is back when the answer is a 2xx
+    #[arg(long, value_name = "PATH", default_value = "/health")]
+    pub(crate) probe_path: String,
+
+    /// How often it is asked, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
+    pub(crate) probe_every: Duration,
+
+    /// Be a mock engine at this address, and nothing else
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) mock_engine: Option<SocketAddr>,
+
+    /// How long a mock engine takes to decode a token for an empty batch, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "0.01", value_parser = seconds)]
+    pub(crate) mock_step: Duration,
+
+    /// By how much that grows with each request in the batch, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "0.0001", value_parser = seconds_or_none)]
+    pub(crate) mock_step_per_request: Duration,
+
+    /// The listening socket of a worker
+    #[arg(long, hide = true)]
+    pub(crate) listener: Option<RawFd>,
+
+    /// Standard input is the parent's lifeline
+    #[arg(long, hide = true)]
+    pub(crate) lifeline: bool,
+}
+
+/// The policies that need nothing but the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Routing {
+    /// Requests in flight
+    InFlight,
+    /// Tokens in flight, estimated from the prompt
+    Tokens,
+    /// One engine after the other
+    RoundRobin,
+    /// The less loaded of two that are picked at random
+    PowerOfTwo,
+}
+
+impl Options {
+    pub(crate) fn policy(&self) -> Policy {
+        match self.policy {
+            Routing::InFlight => Policy::in_flight(),
+            Routing::Tokens => Policy::tokens(),
+            Routing::RoundRobin => Policy::round_robin(),
+            Routing::PowerOfTwo => Policy::power_of_two(),
+        }
+    }
+
+    /// Whether tokens are counted: they cost a look into the body.
+    pub(crate) fn counts_tokens(&self) -> bool {
+        self.policy == Routing::Tokens || self.max_tokens.is_some()
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err("expected seconds, from 0.001 to 86400".to_owned()),
+    }
+}
+
+fn seconds_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=60.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("expected seconds, from 0 to 60".to_owned()),
+    }
+}
+
+fn slack(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(slack) if (0.0..=1e9).contains(&slack) => Ok(slack),
+        _ => Err("expected a difference in load, from 0 to 1000000000".to_owned()),
+    }
+}

@@ -1,0 +1,67 @@
+//! Engines that are down are asked until they answer; and what is dead is reaped, whoever died.
+//!
+//! The parent does this, for all that is down in the table: whichever worker has marked it, alive or
+//! not, and also what a deployment has left that died as a whole.
+
+use crate::exchange;
+use crate::notice::say;
+use crate::options::Options;
+use bytes::Bytes;
+use headcount::{EngineState, Table};
+use http_body_util::Empty;
+use hyper::Request;
+use hyper::client::conn::http1;
+use hyper::header::HOST;
+use hyper_util::rt::TokioIo;
+use std::error::Error;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+pub(crate) async fn probe(table: Table, options: Options) {
+    let mut ticks = interval(options.probe_every);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = table.reap() {
+            say(format_args!("{error}; trying again soon"));
+        }
+        let mut probes = JoinSet::new();
+        for engine in table.snapshot().engines {
+            if engine.state == EngineState::Down {
+                let path = options.probe_path.clone();
+                let asked = async move {
+                    let answer = ask(&engine.name, &path);
+                    // A second is long for an engine that has nothing to do.
+                    let limit = options.connect_timeout.max(Duration::from_secs(1));
+                    let back = matches!(timeout(limit, answer).await, Ok(Ok(true)));
+                    (engine, back)
+                };
+                probes.spawn(asked);
+            }
+        }
+        while let Some(probed) = probes.join_next().await {
+            // It may have been removed meanwhile; then there is nothing to bring up.
+            if let Ok((engine, true)) = probed
+                && table.find(&engine.name) == Some(engine.index)
+                && table.up(engine.index).is_ok()
+            {
+                say(format_args!("{} is back", engine.name));
+            }
+        }
+    }
+}
+
+/// Whether an engine says that it is well.
+async fn ask(engine: &str, path: &str) -> Result<bool, Box<dyn Error>> {
+    let stream = exchange::reach(engine).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let request = Request::get(path)
+        .header(HOST, exchange::authority(engine))
+        .body(Empty::<Bytes>::new())?;
+    tokio::select! {
+        answer = sender.send_request(request) => Ok(answer?.status().is_success()),
+        // It ends before it has answered.
+        _ = connection => Ok(false),
+    }
+}

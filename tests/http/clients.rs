@@ -1,0 +1,136 @@
+//! Clients that hang up, that read slowly or not at all, that send half a request.
+
+use crate::deployment::{Deployment, agent};
+use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};
+use crate::stream::Stream;
+use headcount_tests::eventually;
+use std::thread;
+use std::time::Duration;
+
+#[test]
+fn who_hangs_up_frees_the_place_and_stops_the_engine() {
+    let engines = MockEngine::several(2, "0.02");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    // In mid-stream.
+    let streams: Vec<_> = (0..8).map(|_| deployment.stream(1_000_000)).collect();
+    assert_eq!(deployment.in_flight(), [4, 4]);
+    drop(streams);
+    deployment.settles();
+    // Before the first byte: the answer comes in one piece, in hours.
+    let waiting: Vec<_> = (0..8)
+        .map(|_| Stream::post(deployment.address, "{\"max_tokens\":1000000}"))
+        .collect();
+    eventually("eight requests in flight", || {
+        deployment.in_flight() == [4, 4]
+    });
+    drop(waiting);
+    deployment.settles();
+    for engine in &engines {
+        engine.becomes_idle();
+        assert_eq!(engine.stat("aborted"), 8);
+    }
+}
+
+#[test]
+fn half_a_request_holds_nothing_for_long() {
+    let engines = MockEngine::several(1, "0.002");
+    let options = ["--client-idle-timeout", "0.7"];
+    let deployment = Deployment::start(&addresses(&engines), &options);
+    let head = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 100\r\n";
+    // Half a head, and then nothing: told so or cut off, and never counted.
+    let mut half_head = Stream::send(deployment.address, head);
+    half_head.rest();
+    assert_eq!(deployment.total(), 0);
+    // Half a body, and then nothing.
+    let mut half_body = Stream::send(deployment.address, &format!("{head}\r\n{{\"max_tok"));
+    assert_eq!(half_body.status(), 408);
+    deployment.settles();
+    // Half a body, and gone.
+    for _ in 0..10 {
+        let stream = Stream::send(deployment.address, &format!("{head}\r\n{{\"max_tok"));
+        thread::sleep(Duration::from_millis(10));
+        drop(stream);
+    }
+    deployment.settles();
+    engines[0].becomes_idle();
+    assert_eq!(engines[0].stat("served"), 0);
+    // The same in two parts is a request.
+    let mut slow = Stream::send(deployment.address, &format!("{head}\r\n{{\"max_tok"));
+    thread::sleep(Duration::from_millis(300));
+    slow.more(&format!(
+        "ens\":1}}{}",
+        " ".repeat(100 - "{\"max_tokens\":1}".len())
+    ))
+    .unwrap();
+    assert_eq!(slow.status(), 200);
+}
+
+/// Answers with far more than sockets hold.
+fn large_engine() -> std::net::SocketAddr {
+    odd_engine(|connection| {
+        if read_head(connection).is_empty() {
+            return;
+        }
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {LARGE}\r\n\r\n");
+        let mut left = if say(connection, &head) { LARGE } else { 0 };
+        let piece = "x".repeat(1 << 16);
+        while left > 0 && say(connection, &piece) {
+            left -= piece.len();
+        }
+    })
+}
+
+const LARGE: usize = 32 << 20;
+
+#[test]
+fn who_reads_slowly_gets_all_and_counts_until_then() {
+    let deployment = Deployment::start(&[large_engine()], &["--client-idle-timeout", "2"]);
+    let mut stream = Stream::post(deployment.address, "");
+    assert_eq!(stream.status(), 200);
+    let mut read = 0;
+    // Longer in all than a client may pause.
+    for _ in 0..12 {
+        read += stream.bytes(1 << 20).len();
+        assert_eq!(deployment.total(), 1);
+        thread::sleep(Duration::from_millis(250));
+    }
+    let (rest, _) = stream.rest();
+    assert_eq!(read + rest.len(), LARGE);
+    deployment.settles();
+}
+
+#[test]
+fn who_does_not_read_at_all_is_cut_off() {
+    let deployment = Deployment::start(&[large_engine()], &["--client-idle-timeout", "0.5"]);
+    let mut stream = Stream::post(deployment.address, "");
+    assert_eq!(stream.status(), 200);
+    deployment.settles();
+    assert!(stream.rest().0.len() < LARGE);
+    assert_eq!(Stream::post(deployment.address, "").status(), 200);
+}
+
+#[test]
+fn bodies_have_a_limit() {
+    let engines = MockEngine::several(1, "0.002");
+    let options = ["--max-body", "200000"];
+    let deployment = Deployment::start(&addresses(&engines), &options);
+    let url = deployment.url("/");
+    let body = |length: usize| {
+        let start = "{\"max_tokens\":1}";
+        format!("{start}{}", " ".repeat(length - start.len()))
+    };
+    let post = |length| agent().post(&url).send(body(length)).unwrap().status();
+    assert_eq!(post(200_000), 200);
+    assert_eq!(post(200_001), 413);
+    // One that does not say how long it is, and is found out on the way.
+    let head = "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut stream = Stream::send(deployment.address, head);
+    let chunk = format!("{:x}\r\n{}\r\n", 50_000, " ".repeat(50_000));
+    for _ in 0..5 {
+        let _ = stream.more(&chunk);
+    }
+    assert_eq!(stream.status(), 413);
+    deployment.settles();
+    engines[0].becomes_idle();
+    assert_eq!(engines[0].stat("served"), 1);
+}

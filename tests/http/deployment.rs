@@ -1,0 +1,246 @@
+//! A running deployment: a parent, its workers and their table.
+
+use crate::stream::Stream;
+use headcount::{EngineState, Table};
+use headcount_tests::eventually;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use tempfile::TempDir;
+use ureq::Agent;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_api_server");
+
+/// A deployment of four workers, or of one if it is told so. Ended when dropped.
+#[derive(Debug)]
+pub(crate) struct Deployment {
+    parent: Child,
+    pub(crate) address: SocketAddr,
+    /// Opened for reading only, so that looking at it does not reap.
+    pub(crate) table: Table,
+    directory: TempDir,
+    /// How many workers there are to be.
+    count: usize,
+}
+
+impl Deployment {
+    /// Starts workers in front of these engines.
+    pub(crate) fn start(engines: &[SocketAddr], options: &[&str]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        for engine in engines {
+            command.args(["--engine", &format!("http://{engine}")]);
+        }
+        command.args(options);
+        Self::start_in(headcount_tests::directory(), "127.0.0.1:0", command)
+    }
+
+    /// Starts workers by a list of engines in a file.
+    pub(crate) fn start_with_file(list: &str) -> Self {
+        let directory = headcount_tests::directory();
+        let file = directory.path().join("engines");
+        std::fs::write(&file, list).unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.arg("--engines-file").arg(&file);
+        Self::start_in(directory, "127.0.0.1:0", command)
+    }
+
+    fn start_in(directory: TempDir, listen: &str, mut command: Command) -> Self {
+        let path = directory.path().join("table");
+        let count = if command.get_args().any(|option| option == "--workers=1") {
+            1
+        } else {
+            4
+        };
+        let parent = command
+            .args(["--listen", listen, "--drain-timeout", "3"])
+            .arg("--table")
+            .arg(&path);
+        let (parent, address) = start(parent);
+        let deployment = Self {
+            parent,
+            address,
+            table: Table::open_read_only(&path).unwrap(),
+            directory,
+            count,
+        };
+        deployment.wait_for_workers();
+        deployment
+    }
+
+    /// SIGKILL for the parent, which its workers have to notice; then the same deployment again, on
+    /// the same port and the same table.
+    pub(crate) fn replace(self, engines: &[SocketAddr]) -> Self {
+        let address = self.address.to_string();
+        let directory = self.kill_parent();
+        let mut command = Command::new(PROGRAM);
+        for engine in engines {
+            command.args(["--engine", &format!("http://{engine}")]);
+        }
+        Self::start_in(directory, &address, command)
+    }
+
+    fn kill_parent(mut self) -> TempDir {
+        self.parent.kill().unwrap();
+        self.parent.wait().unwrap();
+        eventually("the end of the workers without a parent", || {
+            self.workers().is_empty()
+        });
+        let elsewhere = headcount_tests::directory();
+        std::mem::replace(&mut self.directory, elsewhere)
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.parent.id() as i32
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.directory.path().join("engines")
+    }
+
+    pub(crate) fn table_path(&self) -> PathBuf {
+        self.directory.path().join("table")
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// The workers that live and have joined, by pid.
+    pub(crate) fn workers(&self) -> Vec<i32> {
+        let frontends = self.table.snapshot().frontends.into_iter();
+        frontends
+            .filter(|f| f.alive)
+            .map(|f| f.pid as i32)
+            .collect()
+    }
+
+    /// The living worker with the most requests in flight.
+    pub(crate) fn busiest(&self) -> i32 {
+        let mut busiest = None;
+        eventually("a worker", || {
+            let frontends = self.table.snapshot().frontends.into_iter();
+            busiest = frontends.filter(|f| f.alive).max_by_key(|f| f.in_flight);
+            busiest.is_some()
+        });
+        busiest.unwrap().pid as i32
+    }
+
+    pub(crate) fn wait_for_workers(&self) {
+        eventually("all workers", || self.workers().len() == self.count);
+    }
+
+    pub(crate) fn in_flight(&self) -> Vec<u32> {
+        headcount_tests::in_flight(&self.table)
+    }
+
+    pub(crate) fn total(&self) -> u32 {
+        self.in_flight().iter().sum()
+    }
+
+    pub(crate) fn state(&self, engine: SocketAddr) -> Option<EngineState> {
+        let name = format!("http://{engine}");
+        let engines = self.table.snapshot().engines;
+        engines.iter().find(|e| e.name == name).map(|e| e.state)
+    }
+
+    /// Every count is zero, soon: of engines, tokens and frontends.
+    pub(crate) fn settles(&self) {
+        eventually("the return of every count to zero", || {
+            let view = self.table.snapshot();
+            view.engines
+                .iter()
+                .all(|e| (e.in_flight, e.tokens) == (0, 0))
+                && view
+                    .frontends
+                    .iter()
+                    .all(|f| f.alive && (f.in_flight, f.tokens) == (0, 0))
+        });
+    }
+
+    /// Begins a stream of so many tokens, and waits for the first of them.
+    pub(crate) fn stream(&self, tokens: u64) -> Stream {
+        let mut stream = Stream::ask(self.address, tokens);
+        assert_eq!(stream.status(), 200);
+        assert!(stream.token(), "a first token");
+        stream
+    }
+}
+
+impl Drop for Deployment {
+    fn drop(&mut self) {
+        if matches!(self.parent.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        signal(self.pid(), libc::SIGTERM);
+        let start = std::time::Instant::now();
+        while start.elapsed() < Duration::from_secs(8) {
+            if matches!(self.parent.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.parent.kill();
+        let _ = self.parent.wait();
+    }
+}
+
+/// Starts the program, and waits until it says where it listens.
+pub(crate) fn start(command: &mut Command) -> (Child, SocketAddr) {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("listening on http://");
+    let address = address.unwrap_or_else(|| panic!("{command:?} says {line:?}"));
+    let address = address.parse().unwrap();
+    // What else it says goes nowhere, but must not fill the pipe.
+    std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    (child, address)
+}
+
+pub(crate) fn signal(pid: i32, signal: i32) {
+    // SAFETY: changes nothing in this process; the process is one that the test has started.
+    let result = unsafe { libc::kill(pid, signal) };
+    assert_eq!(result, 0, "signal {signal} to {pid}");
+}
+
+/// Tells clients to stop when it is dropped, also by a test that fails.
+#[derive(Debug)]
+pub(crate) struct StopClients<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for StopClients<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Whether a process is there, be it as a zombie.
+pub(crate) fn is_there(pid: i32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// A client that keeps its connections and takes errors as answers.
+pub(crate) fn agent() -> Agent {
+    Agent::config_builder()
+        .http_status_as_error(false)
+        .timeout_global(Some(Duration::from_secs(60)))
+        .proxy(None)
+        .build()
+        .into()
+}
+
+/// Asks for so many tokens in one piece. Status and body.
+pub(crate) fn complete(
+    agent: &Agent,
+    url: &str,
+    tokens: u64,
+) -> Result<(u16, String), ureq::Error> {
+    let mut answer = agent
+        .post(url)
+        .send(format!("{{\"max_tokens\":{tokens}}}"))?;
+    let body = answer.body_mut().read_to_string()?;
+    Ok((answer.status().as_u16(), body))
+}

@@ -1,0 +1,106 @@
+//! Engines to be had for tests: the example's mock engine, and some that misbehave.
+
+use crate::deployment::{PROGRAM, agent, start};
+use headcount_tests::eventually;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command};
+use std::sync::Arc;
+use std::thread;
+
+/// A mock engine in a process of its own. Killed when dropped.
+#[derive(Debug)]
+pub(crate) struct MockEngine {
+    child: Child,
+    pub(crate) address: SocketAddr,
+}
+
+impl MockEngine {
+    /// One that decodes a token every `step` seconds.
+    pub(crate) fn start(step: &str) -> Self {
+        Self::start_at("127.0.0.1:0", step)
+    }
+
+    fn start_at(address: &str, step: &str) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.args(["--mock-engine", address, "--mock-step", step]);
+        command.args(["--mock-step-per-request", "0"]);
+        let (child, address) = start(&mut command);
+        Self { child, address }
+    }
+
+    /// So many.
+    pub(crate) fn several(count: usize, step: &str) -> Vec<Self> {
+        (0..count).map(|_| Self::start(step)).collect()
+    }
+
+    /// SIGKILL. Returns its address, at which nobody listens any more.
+    pub(crate) fn kill(self) -> SocketAddr {
+        self.address
+    }
+
+    /// Another one where one was killed.
+    pub(crate) fn again(address: SocketAddr, step: &str) -> Self {
+        Self::start_at(&address.to_string(), step)
+    }
+
+    /// What it says of itself: running, peak, served, aborted.
+    pub(crate) fn stat(&self, name: &str) -> u64 {
+        let url = format!("http://{}/stats", self.address);
+        let mut answer = agent().get(url).call().unwrap();
+        let stats = answer.body_mut().read_to_string().unwrap();
+        let stats: serde_json::Value = serde_json::from_str(&stats).unwrap();
+        stats[name].as_u64().unwrap()
+    }
+
+    /// It learns soon that nobody waits for what it does.
+    pub(crate) fn becomes_idle(&self) {
+        eventually("the engine's learning that nobody waits", || {
+            self.stat("running") == 0
+        });
+    }
+}
+
+impl Drop for MockEngine {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn addresses(engines: &[MockEngine]) -> Vec<SocketAddr> {
+    engines.iter().map(|engine| engine.address).collect()
+}
+
+/// An engine in this process, which does with each connection what it is told.
+pub(crate) fn odd_engine(
+    act: impl Fn(&mut BufReader<TcpStream>) + Send + Sync + 'static,
+) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let act = Arc::new(act);
+    // It ends with the test.
+    thread::spawn(move || {
+        for connection in listener.incoming().flatten() {
+            let act = Arc::clone(&act);
+            thread::spawn(move || act(&mut BufReader::new(connection)));
+        }
+    });
+    address
+}
+
+/// Reads the head of a request, as text. Empty if there is none.
+pub(crate) fn read_head(connection: &mut BufReader<TcpStream>) -> String {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if !matches!(connection.read_line(&mut head), Ok(1..)) {
+            return String::new();
+        }
+    }
+    head
+}
+
+/// Writes to a connection, whose other end may be gone.
+pub(crate) fn say(connection: &mut BufReader<TcpStream>, text: &str) -> bool {
+    connection.get_mut().write_all(text.as_bytes()).is_ok()
+}

@@ -1,0 +1,190 @@
+//! Engines that die in mid-answer, that talk nonsense, that say nothing.
+
+use crate::deployment::{Deployment, agent, complete, signal};
+use crate::engine::{MockEngine, odd_engine, read_head, say};
+use crate::stream::Stream;
+use headcount::EngineState;
+use headcount_tests::eventually;
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
+
+#[test]
+fn an_engine_that_dies_in_mid_answer_cuts_the_answer() {
+    let engine = odd_engine(|connection| {
+        if !read_head(connection).is_empty() {
+            say(
+                connection,
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\ndata: \r\n",
+            );
+            thread::sleep(Duration::from_millis(50));
+        }
+    });
+    let deployment = Deployment::start(&[engine], &[]);
+    let mut stream = Stream::post(deployment.address, "{}");
+    assert_eq!(stream.status(), 200);
+    let (got, whole) = stream.rest();
+    assert!(
+        got.contains("data: ") && !whole,
+        "{got:?}: a client can tell that it is not whole"
+    );
+    deployment.settles();
+    assert_eq!(
+        deployment.state(engine),
+        Some(EngineState::Active),
+        "it may only have failed here"
+    );
+}
+
+#[test]
+fn an_engine_that_answers_garbage_is_a_bad_gateway() {
+    let garbage = [
+        "\u{1}\u{2}\u{3} no HTTP at all\r\n\r\n",
+        "HTTP/1.1 999999 What\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: many\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: tls\r\nConnection: upgrade\r\n\r\nxx",
+        "",
+    ];
+    for garbage in garbage {
+        let engine = odd_engine(move |connection| {
+            if !read_head(connection).is_empty() {
+                say(connection, garbage);
+            }
+        });
+        let deployment = Deployment::start(&[engine], &[]);
+        let (status, body) = complete(&agent(), &deployment.url("/"), 1).unwrap();
+        assert_eq!(status, 502, "{garbage:?}: {body}");
+        assert!(body.contains("engine_broke_off"), "{body}");
+        deployment.settles();
+    }
+}
+
+#[test]
+fn an_engine_that_never_answers_is_given_up() {
+    let engine = odd_engine(|connection| while !read_head(connection).is_empty() {});
+    let options = ["--first-byte-timeout", "0.3"];
+    let deployment = Deployment::start(&[engine], &options);
+    let (status, body) = complete(&agent(), &deployment.url("/"), 1).unwrap();
+    assert_eq!(status, 504, "{body}");
+    deployment.settles();
+}
+
+#[test]
+fn an_engine_that_stops_in_mid_answer_is_given_up() {
+    let engine = odd_engine(|connection| {
+        while !read_head(connection).is_empty() {
+            say(
+                connection,
+                "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf",
+            );
+        }
+    });
+    let options = ["--engine-idle-timeout", "0.3"];
+    let deployment = Deployment::start(&[engine], &options);
+    let mut stream = Stream::post(deployment.address, "{}");
+    assert_eq!(stream.status(), 200);
+    assert_eq!(stream.rest().0, "half");
+    deployment.settles();
+}
+
+/// Breaks off before it answers, for what is said to be its first request; then is as good as any.
+fn fails_once(seen: &Arc<AtomicU32>) -> std::net::SocketAddr {
+    let seen = Arc::clone(seen);
+    odd_engine(move |connection| {
+        while !read_head(connection).is_empty() {
+            if seen.fetch_add(1, Relaxed) == 0 {
+                return;
+            }
+            say(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    })
+}
+
+#[test]
+fn what_may_be_repeated_is_when_an_engine_breaks_off_and_nothing_else() {
+    for (options, method, statuses) in [
+        (&[][..], "GET", [200, 200]),
+        (&[], "POST", [502, 200]),
+        (&["--repeat-posts"], "POST", [200, 200]),
+    ] {
+        // Both share the count, so whichever is chosen first fails.
+        let seen = Arc::default();
+        let deployment = Deployment::start(&[fails_once(&seen), fails_once(&seen)], options);
+        for status in statuses {
+            let request = format!("{method} /x HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n");
+            assert_eq!(
+                Stream::send(deployment.address, &request).status(),
+                status,
+                "{method}"
+            );
+        }
+        deployment.settles();
+    }
+}
+
+#[test]
+fn an_engine_that_closes_idle_connections_loses_no_request() {
+    // Answers once and closes the connection, without having said so, when it is told.
+    let (told, closes) = mpsc::channel::<()>();
+    let (closed, has_closed) = mpsc::channel::<()>();
+    let closes = Mutex::new((closes, closed));
+    let engine = odd_engine(move |connection| {
+        if !read_head(connection).is_empty() {
+            say(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+            let (closes, closed) = &*closes.lock().unwrap();
+            let _ = closes.recv();
+            let _ = connection.get_ref().shutdown(Shutdown::Both);
+            let _ = closed.send(());
+        }
+    });
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    let worker = deployment.workers()[0];
+    let request = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n";
+    let mut client = Stream::send(deployment.address, request);
+    for _ in 0..30 {
+        assert_eq!(client.status(), 200);
+        // When the worker wakes, the next request is there, and the connection that it would go out
+        // on is closed; it learns of both in this order.
+        signal(worker, libc::SIGSTOP);
+        eventually("its stopping", || state(worker) == 'T');
+        client.again(request);
+        told.send(()).unwrap();
+        has_closed.recv().unwrap();
+        signal(worker, libc::SIGCONT);
+    }
+    assert_eq!(client.status(), 200);
+    drop(told);
+    deployment.settles();
+}
+
+/// What a process is doing, as the kernel says it.
+fn state(pid: i32) -> char {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit(") ")
+        .next()
+        .and_then(|rest| rest.chars().next())
+        .unwrap()
+}
+
+#[test]
+fn a_body_that_could_not_be_delivered_is_delivered_elsewhere_whole() {
+    let good = MockEngine::start("0.001");
+    let dead = MockEngine::start("0.001").kill();
+    let deployment = Deployment::start(&[dead, good.address], &[]);
+    // Larger than what is kept, so most of it has not been read when the first engine refuses.
+    let body = format!(
+        "{{\"max_tokens\":3,\"prompt\":\"{}\"}}",
+        "x".repeat(3 << 20)
+    );
+    for _ in 0..4 {
+        let mut answer = agent().post(deployment.url("/")).send(&body).unwrap();
+        assert_eq!(answer.status(), 200);
+        let text = answer.body_mut().read_to_string().unwrap();
+        assert_eq!(text.matches(" token").count(), 3);
+    }
+    assert_eq!(deployment.state(dead), Some(EngineState::Down));
+    deployment.settles();
+}

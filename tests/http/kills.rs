@@ -1,0 +1,314 @@
+//! SIGKILL of workers, of engines and of the parent.
+
+use crate::deployment::{Deployment, StopClients, agent, complete, is_there, signal};
+use crate::engine::{MockEngine, addresses};
+use crate::stream::Stream;
+use headcount::{EngineState, Table};
+use headcount_tests::eventually;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Streams that go on until they are dropped, over all workers.
+fn begin_streams(deployment: &Deployment, count: usize) -> Vec<Stream> {
+    (0..count).map(|_| deployment.stream(1_000_000)).collect()
+}
+
+/// Sends requests until a worker has found that the engine is down.
+fn find_down(deployment: &Deployment, dead: SocketAddr) {
+    eventually("its being found down", || {
+        let answer = complete(&agent(), &deployment.url("/"), 1);
+        assert_eq!(answer.unwrap().0, 200, "another one answers");
+        deployment.state(dead) == Some(EngineState::Down)
+    });
+}
+
+#[test]
+fn a_worker_that_is_killed_takes_only_its_own_streams_along() {
+    workers_are_killed(1);
+}
+
+#[test]
+fn two_workers_that_are_killed_at_once_take_only_their_own_streams_along() {
+    workers_are_killed(2);
+}
+
+fn workers_are_killed(count: usize) {
+    let engines = MockEngine::several(3, "0.02");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    // Long enough to be there when the workers die.
+    let asked: Vec<_> = (0..24)
+        .map(|_| Stream::ask(deployment.address, 300))
+        .collect();
+    eventually("24 in flight", || deployment.in_flight() == [8; 3]);
+    let mut holders = deployment.table.snapshot().frontends;
+    holders.sort_by_key(|frontend| std::cmp::Reverse(frontend.in_flight));
+    let (dead, alive) = holders.split_at(count);
+    assert!(dead.iter().any(|worker| worker.in_flight > 0), "{dead:?}");
+    let survive: u64 = alive.iter().map(|frontend| frontend.in_flight).sum();
+
+    let killed = Instant::now();
+    for worker in dead {
+        signal(worker.pid as i32, libc::SIGKILL);
+    }
+    eventually("the return of what the dead had", || {
+        u64::from(deployment.total()) == survive
+    });
+    println!("counts were exact {:?} after the kill", killed.elapsed());
+    deployment.wait_for_workers();
+    println!(
+        "four workers were there {:?} after the kill",
+        killed.elapsed()
+    );
+    let running = || {
+        engines
+            .iter()
+            .map(|engine| engine.stat("running"))
+            .sum::<u64>()
+    };
+    eventually("the engines' learning of the death", || {
+        running() == survive
+    });
+
+    let whole = asked
+        .into_iter()
+        .filter_map(|mut stream| stream.rest().1.then_some(()));
+    assert_eq!(
+        whole.count() as u64,
+        survive,
+        "the others' streams are whole"
+    );
+    deployment.settles();
+}
+
+#[test]
+fn capacity_is_back_after_workers_that_held_it_were_killed() {
+    let engines = MockEngine::several(2, "0.02");
+    let deployment = Deployment::start(&addresses(&engines), &["--max-in-flight", "4"]);
+    for round in 0..3 {
+        let streams = begin_streams(&deployment, 8);
+        assert_eq!(deployment.in_flight(), [4, 4], "round {round}");
+        assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 503);
+        for worker in deployment.workers() {
+            signal(worker, libc::SIGKILL);
+        }
+        eventually("the return of all", || deployment.total() == 0);
+        deployment.wait_for_workers();
+        drop(streams);
+    }
+    for engine in &engines {
+        engine.becomes_idle();
+        assert_eq!(
+            engine.stat("peak"),
+            4,
+            "dead workers' requests made no room twice"
+        );
+    }
+    deployment.settles();
+}
+
+#[test]
+fn connections_that_nobody_had_accepted_survive_the_workers() {
+    let engines = MockEngine::several(2, "0.001");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    let workers = deployment.workers();
+    for &worker in &workers {
+        signal(worker, libc::SIGSTOP);
+    }
+    let mut waiting: Vec<_> = (0..40)
+        .map(|_| Stream::ask(deployment.address, 2))
+        .collect();
+    for &worker in &workers {
+        signal(worker, libc::SIGKILL);
+    }
+    for stream in &mut waiting {
+        assert_eq!(stream.status(), 200);
+        assert!(stream.rest().1);
+    }
+    deployment.wait_for_workers();
+    deployment.settles();
+}
+
+#[test]
+fn no_connection_is_refused_while_workers_are_killed() {
+    let engines = MockEngine::several(2, "0.001");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let (mut served, mut cut) = (0, 0);
+                    while !over.load(Relaxed) {
+                        // `send` fails if it is refused.
+                        let mut stream = Stream::ask(deployment.address, 2);
+                        let whole = stream.rest().1;
+                        served += u32::from(whole);
+                        cut += u32::from(!whole);
+                    }
+                    (served, cut)
+                })
+            })
+            .collect();
+        let stop = StopClients(&over);
+        for _ in 0..6 {
+            thread::sleep(Duration::from_millis(200));
+            let busiest = deployment.busiest();
+            signal(busiest, libc::SIGKILL);
+            eventually("the end of it", || !deployment.workers().contains(&busiest));
+        }
+        drop(stop);
+        let results: Vec<_> = clients.into_iter().map(|c| c.join().unwrap()).collect();
+        println!("served and cut, by client: {results:?}");
+        assert!(results.iter().all(|(served, _)| *served > 0));
+    });
+    deployment.wait_for_workers();
+    deployment.settles();
+}
+
+#[test]
+fn an_engine_that_is_killed_is_down_for_all_until_it_is_back() {
+    let mut engines = MockEngine::several(3, "0.02");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    let mut streams = begin_streams(&deployment, 12);
+    assert_eq!(deployment.in_flight(), [4; 3]);
+    let dead = engines.remove(0).kill();
+    eventually("the end of its streams", || deployment.total() == 8);
+    let url = deployment.url("/v1/completions");
+    for _ in 0..30 {
+        assert_eq!(
+            complete(&agent(), &url, 1).unwrap().0,
+            200,
+            "others take over"
+        );
+    }
+    assert_eq!(deployment.state(dead), Some(EngineState::Down));
+    assert_eq!(deployment.in_flight().len(), 3);
+
+    engines.push(MockEngine::again(dead, "0.02"));
+    eventually("its return", || {
+        deployment.state(dead) == Some(EngineState::Active)
+    });
+    streams.extend(begin_streams(&deployment, 4));
+    assert_eq!(
+        deployment.in_flight(),
+        [4; 3],
+        "the newcomer takes what the others have too much"
+    );
+    drop(streams);
+    deployment.settles();
+}
+
+#[test]
+fn an_engine_comes_back_though_who_found_it_down_has_died() {
+    let mut engines = MockEngine::several(2, "0.002");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    let dead = engines.remove(0).kill();
+    find_down(&deployment, dead);
+    for worker in deployment.workers() {
+        signal(worker, libc::SIGKILL);
+    }
+    engines.push(MockEngine::again(dead, "0.002"));
+    eventually("its return", || {
+        deployment.state(dead) == Some(EngineState::Active)
+    });
+    deployment.wait_for_workers();
+    deployment.settles();
+}
+
+#[test]
+fn without_any_engine_requests_are_refused_and_health_says_so() {
+    let mut engines = MockEngine::several(1, "0.002");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    let dead = engines.remove(0).kill();
+    let (status, body) = complete(&agent(), &deployment.url("/"), 1).unwrap();
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("no_engine"), "{body}");
+    let health = || {
+        agent()
+            .get(deployment.url("/health"))
+            .call()
+            .unwrap()
+            .status()
+    };
+    assert_eq!(health(), 503);
+    engines.push(MockEngine::again(dead, "0.002"));
+    eventually("its return", || health() == 200);
+    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    deployment.settles();
+}
+
+#[test]
+fn a_parent_that_is_killed_leaves_workers_that_finish_and_end() {
+    let engines = MockEngine::several(2, "0.02");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    let workers = deployment.workers();
+    let mut short: Vec<_> = (0..6).map(|_| deployment.stream(20)).collect();
+    let mut endless = deployment.stream(1_000_000);
+    signal(deployment.pid(), libc::SIGKILL);
+    for stream in &mut short {
+        assert!(stream.rest().1, "what is in flight is finished");
+    }
+    assert!(!endless.rest().1, "but not for ever");
+    eventually("the end of the workers", || {
+        workers.iter().all(|&worker| !is_there(worker))
+    });
+    assert_eq!(deployment.in_flight(), [0, 0]);
+    assert!(
+        deployment.table.snapshot().frontends.is_empty(),
+        "they have left in order"
+    );
+    for engine in &engines {
+        engine.becomes_idle();
+    }
+}
+
+#[test]
+fn the_next_deployment_finds_a_table_that_works() {
+    let mut engines = MockEngine::several(2, "0.002");
+    let all = addresses(&engines);
+    let deployment = Deployment::start(&all, &[]);
+    let dead = engines.remove(0).kill();
+    find_down(&deployment, dead);
+    // Somebody drains the other one, and all die. Nobody is left who would know why.
+    let table = Table::open(deployment.table_path()).unwrap();
+    table
+        .drain(table.find(&format!("http://{}", all[1])).unwrap())
+        .unwrap();
+    drop(table);
+    for worker in deployment.workers() {
+        signal(worker, libc::SIGSTOP);
+    }
+    let stopped = deployment.workers();
+    signal(deployment.pid(), libc::SIGKILL);
+    for worker in stopped {
+        signal(worker, libc::SIGKILL);
+    }
+    let deployment = deployment.replace(&all);
+    assert_eq!(deployment.state(dead), Some(EngineState::Down));
+    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    engines.push(MockEngine::again(dead, "0.002"));
+    eventually("its return", || {
+        deployment.state(dead) == Some(EngineState::Active)
+    });
+    deployment.settles();
+}
+
+#[test]
+fn sigterm_finishes_what_is_in_flight_and_refuses_what_comes() {
+    let engines = MockEngine::several(2, "0.02");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    let mut short: Vec<_> = (0..6).map(|_| deployment.stream(30)).collect();
+    signal(deployment.pid(), libc::SIGTERM);
+    eventually("the end of listening", || {
+        std::net::TcpStream::connect(deployment.address).is_err()
+    });
+    for stream in &mut short {
+        assert!(stream.rest().1, "what is in flight is finished");
+    }
+    eventually("the end of all", || {
+        deployment.table.snapshot().frontends.is_empty()
+    });
+    assert_eq!(deployment.in_flight(), [0, 0]);
+}

@@ -1,0 +1,12 @@
+//! API servers on headcount: real processes, real sockets, real signals. After whatever is done to
+//! them, every count is what it should be, soon.
+
+mod clients;
+mod deployment;
+mod engine;
+mod engines;
+mod kills;
+mod load;
+mod proxying;
+mod reload;
+mod stream;

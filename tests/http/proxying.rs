@@ -1,0 +1,185 @@
+//! What a proxy's users expect: heads, bodies as they come, and what is told of the table.
+
+use crate::deployment::{Deployment, agent};
+use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};
+use crate::stream::Stream;
+use std::io::{BufRead, Read};
+use std::net::SocketAddr;
+
+/// Answers with the head that it got, and one of its own that has all that should not go on.
+fn mirror() -> SocketAddr {
+    odd_engine(|connection| {
+        loop {
+            let head = read_head(connection);
+            if head.is_empty() {
+                return;
+            }
+            let length = head.len();
+            let own = "HTTP/1.1 201 Made\r\nConnection: X-Private\r\nX-Private: 1\r\nX-Kept: 2\r\n\
+                       Keep-Alive: timeout=5\r\nProxy-Authenticate: Basic\r\n";
+            say(
+                connection,
+                &format!("{own}Content-Length: {length}\r\n\r\n{head}"),
+            );
+        }
+    })
+}
+
+#[test]
+fn heads_lose_what_concerns_one_connection_and_keep_the_rest() {
+    let engine = mirror();
+    let deployment = Deployment::start(&[engine], &[]);
+    let mut stream = Stream::send(
+        deployment.address,
+        "PUT /a/b?c=d HTTP/1.1\r\nHost: api.example\r\nConnection: close, X-Hop, Content-Length\r\n\
+         X-Hop: 1\r\nKeep-Alive: 5\r\nTE: trailers\r\nProxy-Authorization: secret\r\n\
+         Proxy-Connection: close\r\nAuthorization: Bearer key\r\nX-Request-Id: mine-1\r\n\
+         X-Forwarded-For: 10.1.2.3\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n",
+    );
+    assert_eq!(stream.status(), 201);
+    let answer = stream.head().to_lowercase();
+    assert!(
+        answer.contains("x-kept: 2") && answer.contains("x-request-id: mine-1"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains(&format!("x-headcount-engine: http://{engine}")),
+        "{answer}"
+    );
+    for gone in ["x-private", "keep-alive", "proxy-authenticate"] {
+        assert!(!answer.contains(gone), "{gone} in {answer}");
+    }
+    let asked = stream.rest().0.to_lowercase();
+    assert!(asked.starts_with("put /a/b?c=d http/1.1\r\n"), "{asked}");
+    for kept in [
+        "authorization: bearer key",
+        "x-request-id: mine-1",
+        "x-forwarded-for: 10.1.2.3, 127.0.0.1",
+        "x-forwarded-host: api.example",
+        "x-forwarded-proto: http",
+        "content-length: 0",
+        &format!("host: {engine}"),
+    ] {
+        assert!(asked.contains(kept), "no {kept} in {asked}");
+    }
+    for gone in [
+        "x-hop",
+        "keep-alive",
+        "te:",
+        "proxy-",
+        "upgrade",
+        "connection:",
+    ] {
+        assert!(!asked.contains(&format!("\r\n{gone}")), "{gone} in {asked}");
+    }
+    deployment.settles();
+}
+
+#[test]
+fn a_request_without_an_id_gets_one_that_no_other_has() {
+    let deployment = Deployment::start(&[mirror()], &[]);
+    let mut ids = std::collections::BTreeSet::new();
+    for _ in 0..20 {
+        let mut answer = agent().get(deployment.url("/")).call().unwrap();
+        let id = answer.headers()["x-request-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let asked = answer.body_mut().read_to_string().unwrap();
+        assert!(asked.contains(&id), "the engine knows it too");
+        assert!(ids.insert(id));
+    }
+}
+
+#[test]
+fn other_protocols_are_refused_clearly() {
+    let deployment = Deployment::start(&[mirror()], &[]);
+    for request in [
+        "GET / HTTP/1.1\r\nHost: t\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        "CONNECT t:443 HTTP/1.1\r\nHost: t:443\r\n\r\n",
+    ] {
+        assert_eq!(
+            Stream::send(deployment.address, request).status(),
+            501,
+            "{request}"
+        );
+    }
+    assert_eq!(deployment.total(), 0);
+}
+
+#[test]
+fn bodies_go_both_ways_piece_by_piece() {
+    // Answers each line of the body before it reads the next.
+    let engine = odd_engine(|connection| {
+        if read_head(connection).is_empty() {
+            return;
+        }
+        say(
+            connection,
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        );
+        loop {
+            let mut size = String::new();
+            let _ = connection.read_line(&mut size);
+            let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+            let mut chunk = vec![0; size + 2];
+            if connection.read_exact(&mut chunk).is_err() || size == 0 {
+                say(connection, "0\r\n\r\n");
+                return;
+            }
+            let chunk = String::from_utf8_lossy(&chunk).into_owned();
+            say(connection, &format!("{size:x}\r\n{chunk}"));
+        }
+    });
+    let deployment = Deployment::start(&[engine], &[]);
+    let head = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut stream = Stream::send(deployment.address, head);
+    for _ in 0..5 {
+        // If either way were held back, this would wait for ever.
+        stream.more("5\r\nhello\r\n").unwrap();
+        stream.head();
+        assert_eq!(stream.bytes(10), b"5\r\nhello\r\n");
+    }
+    assert_eq!(deployment.total(), 1);
+    stream.more("0\r\n\r\n").unwrap();
+    assert_eq!(stream.bytes(5), b"0\r\n\r\n");
+    deployment.settles();
+}
+
+#[test]
+fn any_worker_tells_of_the_whole_table() {
+    let engines = MockEngine::several(2, "0.02");
+    let deployment = Deployment::start(&addresses(&engines), &["--max-in-flight", "7"]);
+    let streams: Vec<_> = (0..6).map(|_| deployment.stream(1_000_000)).collect();
+    for _ in 0..12 {
+        let get = |path| {
+            let mut answer = agent().get(deployment.url(path)).call().unwrap();
+            assert_eq!(answer.status(), 200);
+            answer.body_mut().read_to_string().unwrap()
+        };
+        let metrics = get("/metrics");
+        for engine in &engines {
+            let labels = format!("{{engine=\"http://{}\"}}", engine.address);
+            for expected in [
+                ("in_flight", 3),
+                ("max_in_flight", 7),
+                ("up", 1),
+                ("tokens", 0),
+            ] {
+                let line = format!("headcount_engine_{}{labels} {}\n", expected.0, expected.1);
+                assert!(metrics.contains(&line), "no {line} in {metrics}");
+            }
+        }
+        let workers = metrics
+            .lines()
+            .filter(|l| l.starts_with("headcount_frontend_in_flight{"));
+        let held = workers.map(|line| line.rsplit(' ').next().unwrap().parse::<u32>().unwrap());
+        assert_eq!(held.sum::<u32>(), 6);
+        let health: serde_json::Value = serde_json::from_str(&get("/health")).unwrap();
+        assert_eq!(health["status"], "ok");
+        assert_eq!(health["workers"], 4);
+        assert_eq!(health["engines"][1]["in_flight"], 3);
+    }
+    drop(streams);
+    deployment.settles();
+}

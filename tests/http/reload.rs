@@ -1,0 +1,137 @@
+//! SIGHUP: another list of engines, under load.
+
+use crate::deployment::{Deployment, StopClients, agent, complete, signal};
+use crate::engine::MockEngine;
+use headcount::EngineState;
+use headcount_tests::eventually;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+fn list(engines: &[SocketAddr]) -> String {
+    let lines = engines
+        .iter()
+        .map(|engine| format!("http://{engine} weight=1\n"));
+    format!("# engines\n\n{}", lines.collect::<String>())
+}
+
+fn reload(deployment: &Deployment, list: &str) {
+    std::fs::write(deployment.file(), list).unwrap();
+    signal(deployment.pid(), libc::SIGHUP);
+}
+
+#[test]
+fn a_reload_under_load_loses_nothing() {
+    let engines = MockEngine::several(3, "0.002");
+    let [a, b, c] = [0, 1, 2].map(|engine| engines[engine].address);
+    let deployment = Deployment::start_with_file(&list(&[a, b]));
+    let mut long: Vec<_> = (0..8).map(|_| deployment.stream(1_000_000)).collect();
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let clients: Vec<_> = (0..6)
+            .map(|_| {
+                scope.spawn(|| {
+                    let client = agent();
+                    let mut served = 0;
+                    while !over.load(Relaxed) {
+                        let url = deployment.url("/v1/completions");
+                        let (status, body) = complete(&client, &url, 2).unwrap();
+                        assert_eq!(status, 200, "{body}");
+                        served += 1;
+                    }
+                    served
+                })
+            })
+            .collect();
+        let here = |engine| deployment.state(engine) == Some(EngineState::Active);
+        let stop = StopClients(&over);
+        for round in 0..4 {
+            // One goes and one comes, with requests in flight on both.
+            let lists = [(&[b, c], a), (&[a, b], c)];
+            let (stay, goes) = lists[round % 2];
+            reload(&deployment, &list(stay));
+            eventually("the new list", || {
+                stay.iter().all(|&e| here(e)) && !here(goes)
+            });
+            thread::sleep(Duration::from_millis(100));
+        }
+        drop(stop);
+        let served: u32 = clients
+            .into_iter()
+            .map(|client| client.join().unwrap())
+            .sum();
+        println!("{served} requests during the reloads");
+    });
+    assert!(
+        long.iter_mut().all(|stream| stream.token()),
+        "what was in flight goes on"
+    );
+    reload(&deployment, &list(&[b]));
+    eventually("the new list", || {
+        deployment.state(a) == Some(EngineState::Leaving)
+    });
+    drop(long);
+    deployment.settles();
+    assert_eq!(
+        deployment.state(a),
+        None,
+        "it is gone with its last request"
+    );
+    assert_eq!(deployment.in_flight(), [0]);
+}
+
+#[test]
+fn a_reload_changes_caps_and_brings_back_what_was_drained() {
+    let engines = MockEngine::several(1, "0.02");
+    let address = engines[0].address;
+    let deployment = Deployment::start_with_file(&format!("http://{address} max_in_flight=2"));
+    let mut streams: Vec<_> = (0..2).map(|_| deployment.stream(1_000_000)).collect();
+    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 503);
+    let table = headcount::Table::open(deployment.table_path()).unwrap();
+    table.drain(0).unwrap();
+    reload(
+        &deployment,
+        &format!("http://{address} weight=2.5 max_in_flight=3"),
+    );
+    let engine = || deployment.table.snapshot().engines[0].clone();
+    eventually("the new cap", || {
+        engine().max_in_flight == Some(3) && engine().state == EngineState::Active
+    });
+    assert_eq!(engine().weight, 2.5);
+    streams.push(deployment.stream(1_000_000));
+    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 503);
+    drop(streams);
+    deployment.settles();
+}
+
+#[test]
+fn a_list_that_makes_no_sense_changes_nothing() {
+    let engines = MockEngine::several(2, "0.002");
+    let [a, b] = [0, 1].map(|engine| engines[engine].address);
+    let deployment = Deployment::start_with_file(&list(&[a]));
+    for nonsense in [
+        String::new(),
+        "# nothing\n".to_owned(),
+        list(&[b, b]),
+        format!("{}https://127.0.0.1:1\n", list(&[b])),
+        format!("{}http://127.0.0.1:1/path\n", list(&[b])),
+        format!("{}http://127.0.0.1:1 weight=-1\n", list(&[b])),
+        format!("{}http://127.0.0.1:1 max_in_flight=0\n", list(&[b])),
+        format!("{}http://127.0.0.1:1 max_tokens=9\n", list(&[b])),
+        format!("{}http://127.0.0.1:1 colour=red\n", list(&[b])),
+        format!("{}http://user@127.0.0.1:1\n", list(&[b])),
+        format!("{}http://{}:1\n", list(&[b]), "h".repeat(120)),
+    ] {
+        reload(&deployment, &nonsense);
+        thread::sleep(Duration::from_millis(30));
+        assert_eq!(deployment.state(b), None, "{nonsense}");
+        assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    }
+    // It has heard them all, and hears a good one.
+    reload(&deployment, &list(&[a, b]));
+    eventually("the good list", || {
+        deployment.state(b) == Some(EngineState::Active)
+    });
+    deployment.settles();
+}

@@ -1,0 +1,109 @@
+//! A client that is close to its socket: it can read slowly, break off, and tell an answer that is
+//! whole from one that was cut.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// How long an answer may take, on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A request on a connection of its own.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    connection: BufReader<TcpStream>,
+    head: Option<String>,
+}
+
+impl Stream {
+    /// Connects and sends these bytes.
+    pub(crate) fn send(to: SocketAddr, bytes: &str) -> Self {
+        let mut connection = TcpStream::connect(to).unwrap();
+        connection.set_read_timeout(Some(PATIENCE)).unwrap();
+        connection.set_nodelay(true).unwrap();
+        connection.write_all(bytes.as_bytes()).unwrap();
+        Self {
+            connection: BufReader::new(connection),
+            head: None,
+        }
+    }
+
+    /// Asks for a stream of so many tokens.
+    pub(crate) fn ask(to: SocketAddr, tokens: u64) -> Self {
+        Self::post(to, &format!("{{\"max_tokens\":{tokens},\"stream\":true}}"))
+    }
+
+    pub(crate) fn post(to: SocketAddr, body: &str) -> Self {
+        let length = body.len();
+        let head = "POST /v1/completions HTTP/1.1\r\nHost: test\r\nConnection: close";
+        Self::send(
+            to,
+            &format!("{head}\r\nContent-Length: {length}\r\n\r\n{body}"),
+        )
+    }
+
+    /// Sends more.
+    pub(crate) fn more(&mut self, bytes: &str) -> std::io::Result<()> {
+        self.connection.get_mut().write_all(bytes.as_bytes())
+    }
+
+    /// Sends another request, to whose answer the next calls refer.
+    pub(crate) fn again(&mut self, bytes: &str) {
+        self.head = None;
+        self.more(bytes).unwrap();
+    }
+
+    /// The head of the answer; empty if there is none.
+    pub(crate) fn head(&mut self) -> &str {
+        let connection = &mut self.connection;
+        self.head.get_or_insert_with(|| {
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") {
+                if !matches!(connection.read_line(&mut head), Ok(1..)) {
+                    return String::new();
+                }
+            }
+            head
+        })
+    }
+
+    /// The status of the answer; 0 if there is none.
+    pub(crate) fn status(&mut self) -> u16 {
+        let word = self.head().split_whitespace().nth(1);
+        word.map_or(0, |status| status.parse().unwrap())
+    }
+
+    /// Waits for a token. False if the stream ends before one.
+    pub(crate) fn token(&mut self) -> bool {
+        self.head();
+        let mut line = String::new();
+        while matches!(self.connection.read_line(&mut line), Ok(1..)) {
+            if line.starts_with("data: {") {
+                return true;
+            }
+            line.clear();
+        }
+        false
+    }
+
+    /// Reads exactly so many bytes of what comes.
+    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.connection.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
+    /// All the rest, up to the end of the connection, and whether it ends as a chunked body has to.
+    pub(crate) fn rest(&mut self) -> (String, bool) {
+        self.head();
+        let (mut rest, start) = (Vec::new(), Instant::now());
+        let mut piece = [0; 1 << 16];
+        // A connection that is reset ends, too.
+        while let Ok(length @ 1..) = self.connection.read(&mut piece) {
+            rest.extend(&piece[..length]);
+            assert!(start.elapsed() < PATIENCE, "the answer ends");
+        }
+        let whole = rest.ends_with(b"0\r\n\r\n");
+        (String::from_utf8_lossy(&rest).into_owned(), whole)
+    }
+}

@@ -1,0 +1,201 @@
+//! The API servers of the example and nginx, under the same load in front of the same engines.
+
+mod nginx;
+mod stage;
+
+use crate::step::{Failed, cargo};
+use serde_json::Value;
+use stage::{Stage, kill, wait_for};
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+const ENGINES: usize = 4;
+const WORKERS: usize = 4;
+const CONNECTIONS: usize = 64;
+/// So far above what the load needs that nobody is refused.
+const NO_CAP: usize = 4096;
+/// The cap of an engine in the part that kills workers.
+const CAP: usize = 8;
+/// How long to wait for what has to happen, and how long after that nginx is given a second chance:
+/// longer than the 10 s for which it shuns a server by default.
+const PATIENCE: Duration = Duration::from_secs(20);
+const SECOND_CHANCE: Duration = Duration::from_secs(15);
+
+/// Who stands between clients and engines.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Front {
+    /// Nobody: clients take the engines in turn. What load and engines allow at most.
+    Nobody,
+    Nginx,
+    Headcount,
+}
+
+impl Front {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Nobody => "none (engines in turn)",
+            Self::Nginx => "nginx",
+            Self::Headcount => "api_server",
+        }
+    }
+}
+
+/// Runs all of it and prints tables in Markdown.
+pub(crate) fn run(rounds: usize, seconds: u64, rate: usize) -> Result<(), Failed> {
+    let nginx = nginx::find()?;
+    let build = [
+        "build",
+        "--release",
+        "--example",
+        "api_server",
+        "--example",
+        "http_load",
+    ];
+    cargo("the examples", &build).run()?;
+    println!(
+        "\n{ENGINES} mock engines (1 token a request, steps of 1 ms), {WORKERS} workers, medians of {rounds} rounds of {seconds} s.\n\
+         {}, `least_conn`, `zone`, `max_conns`, keep-alive to the engines, no buffering.\n",
+        nginx::version(&nginx)?
+    );
+    println!(
+        "| in front | closed, {CONNECTIONS} connections: requests/s (least to most) | p50 ms | p99 ms | open, {rate}/s: p50 ms | p99 ms | p99.9 ms | not answered with 200 | served by each engine, open |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let fronts = [Front::Nobody, Front::Nginx, Front::Headcount];
+    let mut measured = vec![Vec::new(); fronts.len()];
+    for _ in 0..rounds {
+        for (front, measured) in fronts.iter().zip(&mut measured) {
+            measured.push(load(*front, &nginx, seconds, rate)?);
+        }
+    }
+    for (front, measured) in fronts.iter().zip(&measured) {
+        row(*front, measured);
+    }
+    let full = ENGINES * CAP;
+    println!(
+        "\nAt the cap: {CAP} on each engine, {full} in all, held by streams; then workers are killed with SIGKILL.\n"
+    );
+    println!(
+        "| in front | admitted of {} before | workers killed | admitted once new workers run and engines are idle | {} s later |",
+        full + 8,
+        SECOND_CHANCE.as_secs()
+    );
+    println!("|---|---|---|---|---|");
+    for front in [Front::Nginx, Front::Headcount] {
+        for killed in [2, WORKERS] {
+            capacity(front, &nginx, killed)?;
+        }
+    }
+    Ok(())
+}
+
+/// One round of one front.
+#[derive(Clone, Debug)]
+struct Round {
+    closed: Value,
+    open: Value,
+    served: Vec<u64>,
+}
+
+fn load(front: Front, nginx: &Path, seconds: u64, rate: usize) -> Result<Round, Failed> {
+    let stage = Stage::set(front, nginx, NO_CAP, "0.001")?;
+    let seconds = seconds.to_string();
+    // To open connections, and to fill caches.
+    stage.load(&["--seconds", "1"])?;
+    let connections = CONNECTIONS.to_string();
+    let closed = stage.load(&["--seconds", &seconds, "--connections", &connections])?;
+    let before = stage.served()?;
+    let open = stage.load(&["--seconds", &seconds, "--rate", &rate.to_string()])?;
+    let after = stage.served()?;
+    let served = after
+        .iter()
+        .zip(before)
+        .map(|(after, before)| after - before)
+        .collect();
+    Ok(Round {
+        closed,
+        open,
+        served,
+    })
+}
+
+fn row(front: Front, rounds: &[Round]) {
+    let median = |value: &dyn Fn(&Round) -> f64| {
+        let mut values: Vec<f64> = rounds.iter().map(value).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let field = |round: &Value, name: &str| round[name].as_f64().unwrap_or(f64::NAN);
+    let closed = |name: &'static str| median(&|round| field(&round.closed, name));
+    let open = |name: &'static str| median(&|round| field(&round.open, name));
+    let rates = rounds
+        .iter()
+        .map(|round| field(&round.closed, "requests_per_second"));
+    let least = rates.clone().fold(f64::INFINITY, f64::min);
+    let most = rates.fold(0.0, f64::max);
+    let bad: u64 = rounds
+        .iter()
+        .map(|r| not_fine(&r.closed) + not_fine(&r.open))
+        .sum();
+    let served: Vec<_> = rounds
+        .last()
+        .iter()
+        .flat_map(|r| &r.served)
+        .map(u64::to_string)
+        .collect();
+    println!(
+        "| {} | {:.0} ({least:.0} to {most:.0}) | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {bad} | {} |",
+        front.name(),
+        closed("requests_per_second"),
+        closed("p50_ms"),
+        closed("p99_ms"),
+        open("p50_ms"),
+        open("p99_ms"),
+        open("p999_ms"),
+        served.join(" "),
+    );
+}
+
+/// Requests that were not answered as they should have been.
+fn not_fine(result: &Value) -> u64 {
+    let statuses = result["statuses"].as_object().into_iter().flatten();
+    let other = statuses.filter(|(status, _)| *status != "200");
+    let other: u64 = other.filter_map(|(_, count)| count.as_u64()).sum();
+    let broken = ["failed", "unanswered"].map(|field| result[field].as_u64().unwrap_or(0));
+    other + broken.iter().sum::<u64>()
+}
+
+/// What can be admitted before workers are killed that hold requests at the cap, and after.
+fn capacity(front: Front, nginx: &Path, killed: usize) -> Result<(), Failed> {
+    let stage = Stage::set(front, nginx, CAP, "0.1")?;
+    let asked = ENGINES * CAP + 8;
+    let (before, held) = stage.admitted(asked)?;
+    let workers = stage.workers()?;
+    for worker in &workers[..killed] {
+        kill(*worker)?;
+    }
+    wait_for("new workers", || {
+        let now = stage.workers()?;
+        let old = &workers[..killed];
+        Ok(now.len() == WORKERS && !now.iter().any(|worker| old.contains(worker)))
+    })?;
+    drop(held);
+    wait_for("the engines to be idle", || {
+        let running = stage.stats("running")?;
+        Ok(running.iter().sum::<u64>() == 0)
+    })?;
+    let (after, held) = stage.admitted(asked)?;
+    drop(held);
+    thread::sleep(SECOND_CHANCE);
+    let (later, _held) = stage.admitted(asked)?;
+    println!(
+        "| {} | {before} | {killed} of {WORKERS} | {after} | {later} |",
+        front.name()
+    );
+    Ok(())
+}
+
+fn failed(doing: &str, why: &dyn std::fmt::Display) -> Failed {
+    Failed(format!("{doing}: {why}"))
+}

@@ -1,0 +1,244 @@
+//! The processes of a measurement: engines, and whoever is in front of them.
+
+use super::{ENGINES, Front, PATIENCE, WORKERS, failed, nginx};
+use crate::step::Failed;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Engines, and whoever is in front of them. Gone when dropped.
+#[derive(Debug)]
+pub(super) struct Stage {
+    front: Option<Running>,
+    address: Option<SocketAddr>,
+    engines: Vec<(Running, SocketAddr)>,
+    directory: PathBuf,
+}
+
+impl Stage {
+    pub(super) fn set(front: Front, nginx: &Path, cap: usize, step: &str) -> Result<Self, Failed> {
+        let mut engines = Vec::new();
+        for _ in 0..ENGINES {
+            let mut command = Command::new(example("api_server"));
+            command.args(["--mock-engine", "127.0.0.1:0", "--mock-step", step]);
+            command.args(["--mock-step-per-request", "0"]);
+            engines.push(Running::start(command)?);
+        }
+        let name = format!("headcount-http-bench-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        fs::create_dir_all(&directory).map_err(|error| failed("making a directory", &error))?;
+        let mut stage = Self {
+            front: None,
+            address: None,
+            engines,
+            directory,
+        };
+        match front {
+            Front::Nobody => {}
+            Front::Headcount => {
+                let mut command = Command::new(example("api_server"));
+                command.args([
+                    "--listen",
+                    "127.0.0.1:0",
+                    "--max-in-flight",
+                    &cap.to_string(),
+                ]);
+                command.args(["--workers", &WORKERS.to_string()]);
+                for (_, engine) in &stage.engines {
+                    command.args(["--engine", &format!("http://{engine}")]);
+                }
+                let (running, address) = Running::start(command)?;
+                stage.front = Some(running);
+                stage.address = Some(address);
+            }
+            Front::Nginx => {
+                let engines: Vec<_> = stage.engines.iter().map(|(_, engine)| *engine).collect();
+                let (running, address) = nginx::start(nginx, &stage.directory, &engines, cap)?;
+                stage.front = Some(running);
+                stage.address = Some(address);
+            }
+        }
+        if front != Front::Nobody {
+            wait_for("the workers", || {
+                Ok(stage.workers()?.len() == WORKERS && stage.ask("{\"max_tokens\":0}").is_ok())
+            })?;
+        }
+        Ok(stage)
+    }
+
+    /// Runs the load, and returns what it says.
+    pub(super) fn load(&self, options: &[&str]) -> Result<Value, Failed> {
+        let mut command = Command::new(example("http_load"));
+        command.arg("--json").args(options);
+        let addresses = match self.address {
+            Some(front) => vec![front],
+            None => self.engines.iter().map(|(_, engine)| *engine).collect(),
+        };
+        for address in addresses {
+            command.args(["--url", &format!("http://{address}/v1/completions")]);
+        }
+        let output = command.stderr(Stdio::inherit()).output();
+        let output = output.map_err(|error| failed("starting the load", &error))?;
+        serde_json::from_slice(&output.stdout).map_err(|error| failed("reading the load", &error))
+    }
+
+    /// How many of so many streams are admitted at once, and these.
+    pub(super) fn admitted(&self, asked: usize) -> Result<(usize, Vec<TcpStream>), Failed> {
+        let mut held = Vec::new();
+        for _ in 0..asked {
+            let (status, stream) = self.ask("{\"max_tokens\":100000000,\"stream\":true}")?;
+            if status == 200 {
+                held.push(stream);
+            }
+        }
+        Ok((held.len(), held))
+    }
+
+    /// Status and connection of a request of its own.
+    fn ask(&self, body: &str) -> Result<(u16, TcpStream), Failed> {
+        let address = self
+            .address
+            .ok_or_else(|| Failed("nobody is in front".to_owned()))?;
+        exchange(address, "POST", "/v1/completions", body)
+            .map(|(status, stream)| (status, stream.into_inner()))
+            .map_err(|error| failed("asking whoever is in front", &error))
+    }
+
+    pub(super) fn served(&self) -> Result<Vec<u64>, Failed> {
+        self.stats("served")
+    }
+
+    /// A figure of each engine.
+    pub(super) fn stats(&self, name: &str) -> Result<Vec<u64>, Failed> {
+        let ask = |engine: SocketAddr| -> std::io::Result<u64> {
+            let (_, mut answer) = exchange(engine, "GET", "/stats", "")?;
+            let mut text = String::new();
+            answer.read_to_string(&mut text)?;
+            let body = text.split("\r\n\r\n").last().unwrap_or_default();
+            let stats: Value = serde_json::from_str(body)?;
+            Ok(stats[name].as_u64().unwrap_or_default())
+        };
+        let stats = self.engines.iter().map(|(_, engine)| ask(*engine));
+        stats
+            .collect::<Result<_, _>>()
+            .map_err(|error| failed("asking an engine", &error))
+    }
+
+    /// The worker processes: the children of the one that was started.
+    pub(super) fn workers(&self) -> Result<Vec<u32>, Failed> {
+        let pid = self.front.as_ref().map_or(0, |front| front.0.id());
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.map_err(|error| failed("looking for workers", &error))?;
+        Ok(children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.front = None;
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A process, ended in order when dropped.
+#[derive(Debug)]
+pub(super) struct Running(pub(super) Child);
+
+impl Running {
+    /// Starts a part of the example and waits until it says where it listens.
+    fn start(mut command: Command) -> Result<(Self, SocketAddr), Failed> {
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut child = child.map_err(|error| failed("starting the example", &error))?;
+        let mut line = String::new();
+        if let Some(output) = child.stdout.take() {
+            let mut output = BufReader::new(output);
+            let read = output.read_line(&mut line);
+            read.map_err(|error| failed("reading from the example", &error))?;
+            // What else it says is for nobody, and must not stop it.
+            thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+        }
+        let address = line.trim().strip_prefix("listening on http://");
+        let address = address.and_then(|address| address.parse().ok());
+        let running = Self(child);
+        match address {
+            Some(address) => Ok((running, address)),
+            None => Err(Failed(format!("the example says {line:?}"))),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = signal("TERM", self.0.id());
+        let start = Instant::now();
+        while matches!(self.0.try_wait(), Ok(None)) && start.elapsed() < Duration::from_secs(3) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Sends a request and reads the first line of the answer.
+fn exchange(
+    to: SocketAddr,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> std::io::Result<(u16, BufReader<TcpStream>)> {
+    let mut stream = TcpStream::connect(to)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n");
+    stream.write_all(format!("{head}Content-Length: {length}\r\n\r\n{body}").as_bytes())?;
+    let mut answer = BufReader::new(stream);
+    let mut line = String::new();
+    answer.read_line(&mut line)?;
+    let status = line
+        .split_whitespace()
+        .nth(1)
+        .and_then(|word| word.parse().ok());
+    Ok((status.unwrap_or(0), answer))
+}
+
+pub(super) fn wait_for(
+    what: &str,
+    mut happened: impl FnMut() -> Result<bool, Failed>,
+) -> Result<(), Failed> {
+    let start = Instant::now();
+    while !happened()? {
+        if start.elapsed() > PATIENCE {
+            return Err(Failed(format!("waited in vain for {what}")));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+pub(super) fn kill(pid: u32) -> Result<(), Failed> {
+    signal("KILL", pid)
+}
+
+fn signal(signal: &str, pid: u32) -> Result<(), Failed> {
+    let status = Command::new("kill")
+        .args(["-s", signal, &pid.to_string()])
+        .status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed("sending a signal", &status)),
+        Err(error) => Err(failed("sending a signal", &error)),
+    }
+}
+
+fn example(name: &str) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
+    PathBuf::from(target).join("release/examples").join(name)
+}
