@@ -1,0 +1,67 @@
+//! Arguments that are checked on their way in, so that a bad one is told what would be a good one.
+
+use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::prelude::*;
+use std::time::Duration;
+
+/// Tokens of a request, or a cap on them.
+#[derive(Clone, Copy)]
+pub(crate) struct Tokens(pub(crate) u32);
+
+impl<'py> FromPyObject<'_, 'py> for Tokens {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let tokens = object.extract();
+        tokens
+            .map(Self)
+            .map_err(|error| out_of_range(error, &object, "a number of tokens", u32::MAX.into()))
+    }
+}
+
+/// The number of an engine in the table. Whether there is such an engine, the table knows.
+#[derive(Clone, Copy)]
+pub(crate) struct EngineNumber(pub(crate) usize);
+
+impl<'py> FromPyObject<'_, 'py> for EngineNumber {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let number = object.extract();
+        number
+            .map(Self)
+            .map_err(|error| out_of_range(error, &object, "the number of an engine", u64::MAX))
+    }
+}
+
+/// How many of something.
+#[derive(Clone, Copy)]
+pub(crate) struct Count(pub(crate) usize);
+
+impl<'py> FromPyObject<'_, 'py> for Count {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let count = object.extract();
+        count
+            .map(Self)
+            .map_err(|error| out_of_range(error, &object, "a count", u64::MAX))
+    }
+}
+
+fn out_of_range(error: PyErr, found: &Bound<'_, PyAny>, what: &str, most: u64) -> PyErr {
+    if error.is_instance_of::<PyOverflowError>(found.py()) {
+        PyValueError::new_err(format!("{found} cannot be {what}; use 0 to {most}"))
+    } else {
+        error
+    }
+}
+
+/// A length of time, from seconds.
+pub(crate) fn seconds(seconds: f64, what: &str) -> PyResult<Duration> {
+    Duration::try_from_secs_f64(seconds).map_err(|_| {
+        PyValueError::new_err(format!(
+            "{what} is {seconds}, but it must be a number of seconds, 0 or more"
+        ))
+    })
+}
