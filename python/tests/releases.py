@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.abc
 import importlib.util
 import sys
+import uuid
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -69,8 +70,9 @@ class _Release(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         source = self._source(module.__name__)
         if source is not None:
             exec(compile(source, f"{self.wheel.name}/{module.__name__}", "exec"), module.__dict__)
-            # Wherever the release has it from.
+            # Wherever the release has them from.
             module.__dict__["make_zmq_socket"] = make_zmq_socket
+            module.__dict__["get_open_zmq_inproc_path"] = lambda: f"inproc://{uuid.uuid4()}"
 
     def _source(self, name: str) -> bytes | None:
         if name not in REAL:
