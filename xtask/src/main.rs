@@ -2,7 +2,9 @@
 
 mod burst;
 mod mutants;
+mod python;
 mod step;
+mod vllm;
 
 use clap::Parser;
 use std::process::ExitCode;
@@ -13,7 +15,7 @@ use step::{Failed, cargo};
 #[command(name = "cargo xtask")]
 enum Task {
     /// Everything that can run on a fresh machine: format, lints, documentation, unit, integration and
-    /// documentation tests, the models and the burst example.
+    /// documentation tests, the models, the burst example and the Python package.
     Test,
     /// The loom models of the algorithms: all interleavings within stated bounds.
     Loom {
@@ -40,6 +42,11 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
+    /// Builds the Python package and tests it.
+    Python,
+    /// Serves a tiny model with a real vLLM, stock and with the plugin, and shows what each engine got.
+    /// Installs 11 GiB under target/ the first time.
+    VllmE2e,
 }
 
 fn main() -> ExitCode {
@@ -49,6 +56,8 @@ fn main() -> ExitCode {
         Task::Mutants { filter } => mutants::run(filter.as_deref()),
         Task::Crash { every, operation } => crash(every, &operation),
         Task::Soak { seconds } => soak(seconds),
+        Task::Python => python::test(),
+        Task::VllmE2e => vllm::end_to_end(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -98,6 +107,7 @@ fn test() -> Result<(), Failed> {
     crash(101, "")?;
     soak(60)?;
     burst::check()?;
+    python::test()?;
     println!("-- all passed");
     Ok(())
 }
