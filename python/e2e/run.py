@@ -30,8 +30,10 @@ failures: list[str] = []
 
 def main(directory: Path) -> None:
     model = make(directory / "model")
-    stock_and_plugin(directory, model)
-    killed_and_started_again(directory, model)
+    print("4 ranks, 2 API servers")
+    stock(directory, model)
+    killed = with_the_plugin(directory, model)
+    started_again(directory, model, killed)
     more_servers_than_ranks(directory, model)
     left = tables()
     print(f"\ntables left in shared memory at the end: {len(left)}")
@@ -41,47 +43,47 @@ def main(directory: Path) -> None:
     print("every burst that its requests outlived was split exactly, and nothing stayed counted")
 
 
-def stock_and_plugin(directory: Path, model: Path) -> None:
-    print("4 ranks, 2 API servers")
-    for plugin in (False, True):
-        name = "with the plugin" if plugin else "stock (HEADCOUNT_VLLM=0)"
-        server = Server(model, directory / f"{'plugin' if plugin else 'stock'}.log", 4, 2, plugin)
-        try:
-            print(f"\n{name}: up in {server.seconds_to_start:.0f} s")
-            if plugin:
-                print(f"  {server.lines()[0].partition('headcount: ')[2]}")
-            else:
-                check(not server.lines(), "the plugin was turned off and worked")
-            asyncio.run(bursts_and_loop(server, 4, plugin))
-            if plugin:
-                asyncio.run(clients_hang_up(server))
-                path = server.path()
-                server.stop()
-                print(f"  after SIGTERM the table is {'there' if path.exists() else 'removed'}")
-                check(not path.exists(), "SIGTERM left a table")
-        finally:
-            server.kill()
-
-
-def killed_and_started_again(directory: Path, model: Path) -> None:
-    print("\nkilled and started again: 4 ranks, 2 API servers, with the plugin")
-    server = Server(model, directory / "killed.log", 4, 2, plugin=True)
+def stock(directory: Path, model: Path) -> None:
+    server = Server(model, directory / "stock.log", 4, 2, plugin=False)
     try:
+        print(f"\nstock (HEADCOUNT_VLLM=0): up in {server.seconds_to_start:.0f} s")
+        check(not server.lines(), "the plugin was turned off and worked")
+        asyncio.run(bursts_and_loop(server, 4, plugin=False))
+    finally:
+        server.kill()
+
+
+def with_the_plugin(directory: Path, model: Path) -> Path:
+    """Tells where the table was."""
+    server = Server(model, directory / "plugin.log", 4, 2, plugin=True)
+    try:
+        print(f"\nwith the plugin: up in {server.seconds_to_start:.0f} s")
+        print(f"  {server.lines()[0].partition('headcount: ')[2]}")
+        asyncio.run(bursts_and_loop(server, 4, plugin=True))
+        asyncio.run(clients_hang_up(server))
         asyncio.run(killed_amid_requests(server))
     finally:
         server.kill()
     path = server.path()
     view = headcount.Table.open_read_only(path).snapshot()
     counted = sum(engine.in_flight for engine in view.engines)
-    print(f"  SIGKILL for all of it, amid {counted} requests, which its table still counts")
+    print(f"  SIGKILL for all of it; its table still counts {counted} requests", flush=True)
     check(counted > 0, "nothing was in flight when it was killed")
+    return path
+
+
+def started_again(directory: Path, model: Path, killed: Path) -> None:
     server = Server(model, directory / "again.log", 4, 2, plugin=True)
     try:
-        gone = server.path() != path and not path.exists()
-        print(f"  started again: counted {in_flight(server)}, the old table is {'gone' if gone else 'there'}")
+        path = server.path()
+        gone = path != killed and not killed.exists()
+        print(f"\nstarted again: counted {in_flight(server)}, ", end="")
+        print(f"the old table is {'gone' if gone else 'there'}")
         check(gone and sum(in_flight(server)) == 0, "a deployment did not start from zero")
         asyncio.run(one_burst(server, 4, 256))
         server.stop()
+        print(f"  after SIGTERM its table is {'there' if path.exists() else 'gone, too'}")
+        check(not path.exists(), "SIGTERM left a table")
     finally:
         server.kill()
 

@@ -20,6 +20,7 @@ MARK = "HEADCOUNT_E2E"
 PATIENCE = 900  # seconds, for a start
 
 ENVIRONMENT = {
+    "VLLM_TARGET_DEVICE": "cpu",
     "VLLM_CPU_KVCACHE_SPACE": "1",
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
     "OMP_NUM_THREADS": "1",

@@ -83,7 +83,11 @@ impl Permit {
     }
 
     fn __repr__(&self) -> String {
-        let state = if self.released() { "released" } else { "counted" };
+        let state = if self.released() {
+            "released"
+        } else {
+            "counted"
+        };
         format!(
             "<headcount.Permit engine={} tokens={} {state}>",
             self.engine, self.tokens

@@ -33,7 +33,9 @@ impl Publisher {
         let mut publisher = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         publisher
             .as_mut()
-            .ok_or_else(|| PyValueError::new_err("this publisher was closed; ask the table for a new one"))?
+            .ok_or_else(|| {
+                PyValueError::new_err("this publisher was closed; ask the table for a new one")
+            })?
             .publish_with(&stats, [words.0, words.1])
             .or_raise(py)
     }

@@ -250,7 +250,8 @@ impl Table {
     ///
     /// Raises Weight, NoSuchEngine, ReadOnly, Busy, Io.
     fn set_weight(&self, py: Python<'_>, engine: EngineNumber, weight: f32) -> PyResult<()> {
-        py.detach(|| self.0.set_weight(engine.0, weight)).or_raise(py)
+        py.detach(|| self.0.set_weight(engine.0, weight))
+            .or_raise(py)
     }
 
     /// Changes an engine's caps; None for no cap.

@@ -20,7 +20,10 @@ fn made<'py>(
 pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyAny>> {
     let engines: Vec<_> = (view.engines.iter())
         .map(|engine| {
-            let stats = engine.stats.map(|stats| self::stats(py, &stats)).transpose()?;
+            let stats = engine
+                .stats
+                .map(|stats| self::stats(py, &stats))
+                .transpose()?;
             let fields = (
                 engine.index,
                 &engine.name,
@@ -38,7 +41,10 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
     let frontends: Vec<_> = (view.frontends.iter())
         .map(|frontend| {
             // Before 1970 is nobody's, and reads as 1970.
-            let since = frontend.since.duration_since(UNIX_EPOCH).unwrap_or_default();
+            let since = frontend
+                .since
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
             let fields = (
                 frontend.slot,
                 frontend.pid,
@@ -53,7 +59,12 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
     let snapshot = (view.snapshot)
         .map(|snapshot| {
             let words = (snapshot.words[0], snapshot.words[1]);
-            made(py, VIEW, "SnapshotView", (snapshot.age.as_secs_f64(), words))
+            made(
+                py,
+                VIEW,
+                "SnapshotView",
+                (snapshot.age.as_secs_f64(), words),
+            )
         })
         .transpose()?;
     let fields = (
@@ -74,7 +85,12 @@ pub(crate) fn reaped<'py>(py: Python<'py>, reaped: Reaped) -> PyResult<Bound<'py
 }
 
 fn stats<'py>(py: Python<'py>, stats: &EngineStats) -> PyResult<Bound<'py, PyAny>> {
-    let fields = (stats.waiting, stats.running, stats.kv_usage, stats.in_flight);
+    let fields = (
+        stats.waiting,
+        stats.running,
+        stats.kv_usage,
+        stats.in_flight,
+    );
     made(py, "headcount._engine", "EngineStats", fields)
 }
 
