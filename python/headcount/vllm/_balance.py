@@ -54,8 +54,8 @@ class Balance:
     def choose(self, client: Client, request: Request, own: Choose) -> bytes:
         """The engine for a request; ``own`` is vLLM's method, which keeps vLLM's own books."""
         request_id = request.request_id
-        if request_id in self.permits and request_id in client.reqs_in_flight:
-            return own(client, request)  # a session that goes on
+        if request_id in client.reqs_in_flight:
+            return own(client, request)  # a session that goes on where it is
         rank = request.data_parallel_rank
         try:
             if len(client.core_engines) != len(self._slots):
