@@ -32,8 +32,10 @@ class Load:
     def __init__(self, url: str, ranks: int) -> None:
         self.url = url
         self.ranks = ranks
+        # A connection for each request: one that is kept may be closed just as it is used again.
         self.session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), timeout=aiohttp.ClientTimeout(total=None)
+            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            timeout=aiohttp.ClientTimeout(total=None),
         )
 
     async def complete(self, tokens: int) -> int:

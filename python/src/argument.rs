@@ -4,54 +4,50 @@ use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use std::time::Duration;
 
-/// Tokens of a request, or a cap on them.
+/// Tokens of a request, or a cap.
 #[derive(Clone, Copy)]
 pub(crate) struct Tokens(pub(crate) u32);
-
-impl<'py> FromPyObject<'_, 'py> for Tokens {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let tokens = object.extract();
-        tokens
-            .map(Self)
-            .map_err(|error| out_of_range(error, &object, "a number of tokens", u32::MAX.into()))
-    }
-}
 
 /// The number of an engine in the table. Whether there is such an engine, the table knows.
 #[derive(Clone, Copy)]
 pub(crate) struct EngineNumber(pub(crate) usize);
 
-impl<'py> FromPyObject<'_, 'py> for EngineNumber {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let number = object.extract();
-        number
-            .map(Self)
-            .map_err(|error| out_of_range(error, &object, "the number of an engine", u64::MAX))
-    }
-}
-
 /// How many of something.
 #[derive(Clone, Copy)]
 pub(crate) struct Count(pub(crate) usize);
 
-impl<'py> FromPyObject<'_, 'py> for Count {
+impl<'py> FromPyObject<'_, 'py> for Tokens {
     type Error = PyErr;
 
+    #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let count = object.extract();
-        count
-            .map(Self)
-            .map_err(|error| out_of_range(error, &object, "a count", u64::MAX))
+        (object.extract().map(Self)).map_err(|error| told(error, &object, "a number of tokens"))
     }
 }
 
-fn out_of_range(error: PyErr, found: &Bound<'_, PyAny>, what: &str, most: u64) -> PyErr {
+impl<'py> FromPyObject<'_, 'py> for EngineNumber {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        (object.extract().map(Self)).map_err(|error| told(error, &object, "an engine's number"))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Count {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        (object.extract().map(Self)).map_err(|error| told(error, &object, "a count"))
+    }
+}
+
+/// Why a number was not taken. No count in a table needs more than 32 bits.
+#[cold]
+fn told(error: PyErr, found: &Bound<'_, PyAny>, what: &str) -> PyErr {
     if error.is_instance_of::<PyOverflowError>(found.py()) {
-        PyValueError::new_err(format!("{found} cannot be {what}; use 0 to {most}"))
+        PyValueError::new_err(format!("{found} cannot be {what}; use 0 to {}", u32::MAX))
     } else {
         error
     }
