@@ -5,18 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
-import uuid
 from pathlib import Path
 
 import headcount
 
-MARK = "HEADCOUNT_E2E"
 PATIENCE = 900  # seconds, for a start
 
 ENVIRONMENT = {
@@ -37,13 +37,13 @@ class Server:
             port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{port}"
         self.log = log
-        self.mark = uuid.uuid4().hex
+        self.sockets = tempfile.mkdtemp(prefix="headcount-e2e-")
         options = (
             f"--data-parallel-size {ranks} --api-server-count {api_servers} --load-format dummy "
             f"--dtype float32 --enforce-eager --max-model-len 1024 --host 127.0.0.1 --port {port} "
             "--no-enable-log-requests --disable-uvicorn-access-log --served-model-name tiny"
         )
-        own = {MARK: self.mark, "HEADCOUNT_VLLM": "1" if plugin else "0"}
+        own = {"TMPDIR": self.sockets, "HEADCOUNT_VLLM": "1" if plugin else "0"}
         vllm = Path(sys.executable).with_name("vllm")
         start = time.monotonic()
         with log.open("wb") as output:
@@ -87,16 +87,19 @@ class Server:
         return headcount.Table.open_read_only(self.path())
 
     def kill(self) -> None:
-        """SIGKILL for all of it."""
-        for _ in range(100):
-            pids = self._pids()
-            if not pids:
-                break
+        """SIGKILL for all of it, and what it would have removed itself is removed."""
+        shared: set[Path] = set()
+        while pids := self._pids():
             for pid in pids:
+                shared |= shared_memory(pid)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            self.process.poll()
             time.sleep(0.1)
         self.process.wait()
+        for path in shared:
+            path.unlink(missing_ok=True)
+        shutil.rmtree(self.sockets, ignore_errors=True)
 
     def stop(self) -> None:
         """SIGTERM, and whatever that leaves is killed."""
@@ -106,13 +109,21 @@ class Server:
         self.kill()
 
     def _pids(self) -> list[int]:
-        """Every process that was started for this deployment, whatever became of its parent."""
-        mark = f"{MARK}={self.mark}".encode()
+        """Every process of the session that was started for it, whatever became of its parent."""
         found = []
         for entry in Path("/proc").iterdir():
-            if entry.name.isdigit() and int(entry.name) != os.getpid():
+            if entry.name.isdigit():
                 with contextlib.suppress(OSError):
-                    if mark in (entry / "environ").read_bytes().split(b"\0"):
-                        if (entry / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
-                            found.append(int(entry.name))
+                    after_name = (entry / "stat").read_text().rpartition(")")[2].split()
+                    state, session = after_name[0], int(after_name[3])
+                    if session == self.process.pid and state != "Z":
+                        found.append(int(entry.name))
         return found
+
+
+def shared_memory(pid: int) -> set[Path]:
+    """What a process has of Python's own shared memory, which outlives a SIGKILL."""
+    with contextlib.suppress(OSError):
+        maps = Path(f"/proc/{pid}/maps").read_text()
+        return {Path(path) for path in re.findall(r"/dev/shm/psm_\w+", maps)}
+    return set()
