@@ -164,6 +164,29 @@ def test_a_table_of_the_dead_is_removed_by_whoever_starts_next(deployment: Deplo
         path_of(seat).unlink()
 
 
+END = """
+import sys
+from headcount.vllm import register
+register()
+register()
+sys.stdin.read()
+"""
+
+
+def test_a_deployments_first_process_removes_the_table_of_killed_servers(
+    deployment: Deployment,
+) -> None:
+    first = subprocess.Popen([sys.executable, "-c", END], stdin=subprocess.PIPE)
+    servers = [holder(deployment) for _ in range(2)]
+    path = Path(deployment.path())
+    for server in servers:
+        kill(server)
+    assert path.exists()
+    first.communicate()
+    assert first.returncode == 0
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("explicit", [False, True])
 def test_a_deployment_that_comes_back_starts_from_zero(
     deployment: Deployment, path: Path, explicit: bool

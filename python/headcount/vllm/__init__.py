@@ -15,7 +15,10 @@ Settings, by environment:
     a policy's name, as for ``Table.join``. Default: ``in_flight``.
 """
 
-from headcount.vllm import _on_import, _settings
+import atexit
+import multiprocessing
+
+from headcount.vllm import _deployment, _on_import, _settings
 from headcount.vllm._client import install
 
 __all__ = ["register"]
@@ -27,5 +30,10 @@ def register() -> None:
     Only a process that imports vLLM's engine client has anything to do with it.
     """
     settings = _settings.from_environment()
-    if settings is not None:
-        _on_import.then("vllm.v1.engine.core_client", lambda module: install(module, settings))
+    if settings is None:
+        return
+    _on_import.then("vllm.v1.engine.core_client", lambda module: install(module, settings))
+    if multiprocessing.parent_process() is None:
+        # A deployment that is told to end kills its API servers, and ends its first process last.
+        atexit.unregister(_deployment.sweep)
+        atexit.register(_deployment.sweep)

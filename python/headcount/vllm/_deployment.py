@@ -4,8 +4,8 @@ What they all know and nobody else has is where their coordinator publishes: a s
 or an address and port that stay taken for as long as the deployment lives. In the hybrid mode each node
 has ranks of its own, so the first of them belongs to the name as well.
 
-A table outlives servers that are killed. It holds nothing of theirs, so it does no harm, and the next
-server to start removes it. To tell such a table from one whose first server is just about to join,
+A table outlives servers that are killed. It does no harm, and the deployment's first process removes it
+when it ends, or else the next server to start. To tell such a table from one whose first server is just about to join,
 servers open, join, leave and remove under one lock.
 """
 
@@ -89,6 +89,12 @@ def remove_if_empty(table: headcount.Table) -> None:
     with _alone():
         if not _is_in_use(table) and _is_at(table, os.fspath(table.path)):
             os.unlink(table.path)
+
+
+def sweep() -> None:
+    """Removes tables of the dead, if that can be done at once."""
+    with suppress(OSError), _alone(patience=1.0):
+        _sweep()
 
 
 def _join(path: str, deployment: Deployment, ranks: list[int], settings: Settings) -> Seat:
