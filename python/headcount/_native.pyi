@@ -8,6 +8,8 @@ from typing import Literal, final
 from headcount._engine import Engine, EngineStats
 from headcount._view import Reaped, View
 
+__all__ = ["Frontend", "Permit", "Publisher", "Reaper", "Table"]
+
 _Policy = Literal["in_flight", "open", "floor", "tokens", "round_robin", "power_of_two"]
 _Engines = int | Sequence[Engine | str]
 

@@ -27,7 +27,7 @@ impl Publisher {
     /// 2**64 - 1, that are seen with the statistics or not at all.
     ///
     /// Raises TooManyStats, KvUsage, Forked, and ValueError after ``close``. Nothing is published then.
-    #[pyo3(signature = (stats, words=(0, 0)))]
+    #[pyo3(signature = (stats, words=(0, 0)), text_signature = "($self, stats, words=(0, 0))")]
     fn publish(&self, py: Python<'_>, stats: Vec<Stats>, words: (u64, u64)) -> PyResult<()> {
         let stats: Vec<_> = stats.into_iter().map(Into::into).collect();
         let mut publisher = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -30,6 +30,8 @@ pub(crate) fn test() -> Result<(), Failed> {
     let settings = root().join("python/pyproject.toml");
     let check = ["--config-file".as_ref(), settings.as_os_str()];
     program("its types", environment.join("bin/mypy"), check).run()?;
+    let stubs = ["headcount._native", "--concise"];
+    program("its stubs", environment.join("bin/stubtest"), stubs).run()?;
     let tests = [root().join("python/tests")];
     program("its tests", environment.join("bin/pytest"), tests).run()
 }
