@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import time
 from collections import Counter
@@ -12,6 +13,8 @@ import aiohttp
 
 SUCCESS = re.compile(r'^vllm:request_success_total\{.*?engine="(\d+)".*?\} (\S+)$', re.MULTILINE)
 PROMPT = "Once upon a time there was a table that all of them could read. "
+
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @dataclass
@@ -44,6 +47,26 @@ class Load:
             answer.raise_for_status()
             return int((await answer.json())["usage"]["completion_tokens"])
 
+    async def connect(self) -> Connection:
+        host, port = self.url.removeprefix("http://").split(":")
+        return await asyncio.open_connection(host, int(port))
+
+    async def complete_on(self, connection: Connection, tokens: int) -> int:
+        """Asks on a connection that is there already."""
+        reader, writer = connection
+        body = json.dumps(
+            {"model": "tiny", "prompt": PROMPT, "max_tokens": tokens, "ignore_eos": True}
+        )
+        writer.write(
+            "POST /v1/completions HTTP/1.1\r\nHost: tiny\r\nConnection: close\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+        )
+        answer = (await reader.read()).decode()
+        writer.close()
+        if not answer.startswith("HTTP/1.1 200 "):
+            raise RuntimeError(answer)
+        return int(answer.partition('"completion_tokens":')[2].split(",")[0].rstrip("}"))
+
     async def hang_up(self, tokens: int) -> None:
         """Asks for a stream and leaves after its first piece."""
         body = {
@@ -58,8 +81,11 @@ class Load:
         answer.close()
 
     async def burst(self, requests: int, tokens: int) -> Outcome:
+        """So many requests within the time that it takes to write them down."""
+        connections = await asyncio.gather(*(self.connect() for _ in range(requests)))
+
         async def all_at_once() -> int:
-            return sum(await asyncio.gather(*(self.complete(tokens) for _ in range(requests))))
+            return sum(await asyncio.gather(*(self.complete_on(c, tokens) for c in connections)))
 
         return await self._measured(all_at_once)
 

@@ -23,7 +23,7 @@ from server import Server
 BURSTS = [64, 256, 512]
 ROUNDS = 2
 # So many that the first requests of a burst are still being served when its last ones arrive.
-TOKENS = 384
+TOKENS = 256
 LOOP_CLIENTS, LOOP_SECONDS = 64, 20.0
 
 failures: list[str] = []

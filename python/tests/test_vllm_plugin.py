@@ -164,27 +164,34 @@ def test_a_table_of_the_dead_is_removed_by_whoever_starts_next(deployment: Deplo
         path_of(seat).unlink()
 
 
-END = """
-import sys
+FIRST = """
+import subprocess, sys
 from headcount.vllm import register
 register()
 register()
+hold, coordinator = sys.argv[1:]
+server = subprocess.Popen(
+    [sys.executable, "-c", hold, coordinator, ""], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+)
+assert server.stdout.readline() == b"held\\n"
+print("held", flush=True)
 sys.stdin.read()
+# It dies while this process is at its end.
+subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -9 {server.pid}"])
 """
 
 
 def test_a_deployments_first_process_removes_the_table_of_killed_servers(
     deployment: Deployment,
 ) -> None:
-    first = subprocess.Popen([sys.executable, "-c", END], stdin=subprocess.PIPE)
-    servers = [holder(deployment) for _ in range(2)]
-    path = Path(deployment.path())
-    for server in servers:
-        kill(server)
-    assert path.exists()
+    command = [sys.executable, "-c", FIRST, HOLD, deployment.coordinator]
+    first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert first.stdout is not None
+    assert first.stdout.readline() == b"held\n"
+    assert Path(deployment.path()).exists()
     first.communicate()
     assert first.returncode == 0
-    assert not path.exists()
+    assert not Path(deployment.path()).exists()
 
 
 @pytest.mark.parametrize("explicit", [False, True])

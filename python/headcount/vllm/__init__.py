@@ -35,5 +35,5 @@ def register() -> None:
     _on_import.then("vllm.v1.engine.core_client", lambda module: install(module, settings))
     if multiprocessing.parent_process() is None:
         # A deployment that is told to end kills its API servers, and ends its first process last.
-        atexit.unregister(_deployment.sweep)
-        atexit.register(_deployment.sweep)
+        atexit.unregister(_deployment.sweep_at_the_end)
+        atexit.register(_deployment.sweep_at_the_end)

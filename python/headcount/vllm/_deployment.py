@@ -91,10 +91,31 @@ def remove_if_empty(table: headcount.Table) -> None:
             os.unlink(table.path)
 
 
-def sweep() -> None:
-    """Removes tables of the dead, if that can be done at once."""
+def sweep_at_the_end(patience: float = 3.0) -> None:
+    """Removes tables of the dead, also of children of this process that have just been killed."""
+    deadline = time.monotonic() + patience
+    while _a_child_lives() and time.monotonic() < deadline:
+        time.sleep(0.05)
     with suppress(OSError), _alone(patience=1.0):
         _sweep()
+
+
+def _a_child_lives() -> bool:
+    """Whether a child of this process is in a table."""
+    for path in _tables():
+        with suppress(headcount.Error, OSError):
+            for frontend in headcount.Table.open_read_only(path).snapshot().frontends:
+                if frontend.alive and _parent(frontend.pid) == os.getpid():
+                    return True
+    return False
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return int(stat.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
 
 
 def _join(path: str, deployment: Deployment, ranks: list[int], settings: Settings) -> Seat:
@@ -143,15 +164,19 @@ def _is_at(table: headcount.Table, path: str) -> bool:
 
 def _sweep() -> None:
     """Removes this user's tables that no living server has joined."""
+    for path in _tables():
+        # What cannot be opened is not ours to judge.
+        with suppress(headcount.Error, FileNotFoundError):
+            if not _is_in_use(headcount.Table.open_read_only(path)):
+                os.unlink(path)
+
+
+def _tables() -> list[str]:
+    """This user's tables that lie where the plugin puts them."""
     directory, prefix = os.path.split(_prefix())
     of_a_deployment = re.compile(re.escape(prefix) + "[0-9a-f]{12}")
-    for name in os.listdir(directory):
-        if of_a_deployment.fullmatch(name):
-            path = os.path.join(directory, name)
-            # What cannot be opened is not ours to judge.
-            with suppress(headcount.Error, FileNotFoundError):
-                if not _is_in_use(headcount.Table.open_read_only(path)):
-                    os.unlink(path)
+    names = filter(of_a_deployment.fullmatch, os.listdir(directory))
+    return [os.path.join(directory, name) for name in names]
 
 
 def _prefix() -> str:
