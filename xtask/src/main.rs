@@ -45,7 +45,7 @@ enum Task {
     /// Builds the Python package and tests it.
     Python,
     /// Serves a tiny model with a real vLLM, stock and with the plugin, and shows what each engine got.
-    /// Installs 11 GiB under target/ the first time.
+    /// Installs some 7 GB under target/ the first time.
     VllmE2e,
 }
 
