@@ -6,7 +6,9 @@ mod instructions;
 mod mutants;
 mod performance;
 mod picture;
+mod python;
 mod step;
+mod vllm;
 
 use clap::Parser;
 use instructions::Checked;
@@ -70,6 +72,11 @@ enum Task {
     Charts,
     /// Takes docs/top.svg anew: `headcount top` in tmux, over a minute of real requests.
     Picture,
+    /// Builds the Python package and tests it.
+    Python,
+    /// Serves a tiny model with a real vLLM, stock and with the plugin, and shows what each engine got.
+    /// Installs some 7 GB under target/ the first time.
+    VllmE2e,
 }
 
 fn main() -> ExitCode {
@@ -88,6 +95,8 @@ fn main() -> ExitCode {
         Task::Performance => performance::measure().and_then(|()| performance::charts()),
         Task::Charts => performance::charts(),
         Task::Picture => picture::take(),
+        Task::Python => python::test(),
+        Task::VllmE2e => vllm::end_to_end(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -144,6 +153,7 @@ fn test() -> Result<(), Failed> {
         Checked::Fine => println!("-- all passed"),
         Checked::Not(why) => println!("-- all passed; instructions NOT COUNTED: {why}"),
     }
+    println!("-- all passed");
     Ok(())
 }
 

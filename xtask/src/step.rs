@@ -1,6 +1,6 @@
 //! One command that has to succeed.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -35,6 +35,17 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn cargo(name: &'static str, arguments: &[&str]) -> Step {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
+    command.args(arguments);
+    Step { name, command }
+}
+
+/// A step that is a call of another program.
+pub(crate) fn program<A: AsRef<OsStr>>(
+    name: &'static str,
+    program: impl AsRef<OsStr>,
+    arguments: impl IntoIterator<Item = A>,
+) -> Step {
+    let mut command = Command::new(program);
     command.args(arguments);
     Step { name, command }
 }

@@ -1,0 +1,94 @@
+"""Exact in-flight counts in shared memory, for API-server processes that share LLM engines.
+
+All processes of a host that open one table route by the same truth, no stale update can overwrite it,
+and a process that is killed leaves nothing behind.
+
+    import headcount
+
+    # In every API-server process: the same path, the same table.
+    table = headcount.Table.open_or_create("/dev/shm/llama", engines=4)
+    frontend = table.join()
+
+    with frontend.route(tokens=812) as permit:  # chosen and counted in one step
+        ...  # send the request to engine number permit.engine
+    # finished
+"""
+
+from headcount._engine import Engine, EngineStats
+from headcount._errors import (
+    Busy,
+    Checksum,
+    Differs,
+    EngineName,
+    EnginesFull,
+    Error,
+    Exists,
+    Forked,
+    FrontendsFull,
+    Geometry,
+    Io,
+    KvUsage,
+    Mode,
+    NameTaken,
+    NoSpace,
+    NoSuchEngine,
+    NotATable,
+    NotFound,
+    Option,
+    Owner,
+    PublisherHeld,
+    ReadOnly,
+    Saturated,
+    Size,
+    Symlink,
+    TooManyStats,
+    Unavailable,
+    Version,
+    Weight,
+)
+from headcount._native import Frontend, Permit, Publisher, Reaper, Table
+from headcount._view import EngineView, FrontendView, Reaped, SnapshotView, View
+
+__all__ = [
+    "Busy",
+    "Checksum",
+    "Differs",
+    "Engine",
+    "EngineName",
+    "EngineStats",
+    "EngineView",
+    "EnginesFull",
+    "Error",
+    "Exists",
+    "Forked",
+    "Frontend",
+    "FrontendView",
+    "FrontendsFull",
+    "Geometry",
+    "Io",
+    "KvUsage",
+    "Mode",
+    "NameTaken",
+    "NoSpace",
+    "NoSuchEngine",
+    "NotATable",
+    "NotFound",
+    "Option",
+    "Owner",
+    "Permit",
+    "Publisher",
+    "PublisherHeld",
+    "ReadOnly",
+    "Reaped",
+    "Reaper",
+    "Saturated",
+    "Size",
+    "SnapshotView",
+    "Symlink",
+    "Table",
+    "TooManyStats",
+    "Unavailable",
+    "Version",
+    "View",
+    "Weight",
+]

@@ -1,0 +1,92 @@
+"""A look at a whole table, for people and metrics: plain objects, which ``dataclasses.asdict`` takes.
+
+Each count is exact at the moment at which it was read; different engines and frontends are read one
+after the other, while others go on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from headcount._engine import EngineStats
+
+
+@dataclass(frozen=True)
+class EngineView:
+    """An engine of a table."""
+
+    index: int
+    """Its number."""
+    name: str
+    state: Literal["active", "draining", "down", "leaving"]
+    """Whether it takes requests. Leaving: removed while requests were in flight."""
+    weight: float
+    in_flight: int
+    """Requests in flight."""
+    tokens: int
+    """Their tokens."""
+    max_in_flight: int | None
+    max_tokens: int | None
+    stats: EngineStats | None
+    """What was published of it last, however long ago."""
+
+
+@dataclass(frozen=True)
+class FrontendView:
+    """A process that has joined."""
+
+    slot: int
+    """Which of the table's places for frontends it has."""
+    pid: int
+    """The process as it sees itself; pid namespaces may differ."""
+    alive: bool
+    """Whether it lives. One that does not is reaped soon."""
+    since: float
+    """When it joined, in seconds since 1970."""
+    in_flight: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class SnapshotView:
+    """The last complete publication."""
+
+    age: float
+    """How many seconds ago it was published."""
+    words: tuple[int, int]
+    """The publisher's own two words."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a table holds."""
+
+    engines: list[EngineView]
+    """Every engine, also those that were removed while requests were in flight."""
+    frontends: list[FrontendView]
+    """Every frontend, also those that died and were not reaped yet."""
+    publisher: int | None
+    """The process that publishes. None if nobody alive does."""
+    snapshot: SnapshotView | None
+    """None if nothing was ever published."""
+    max_in_flight: int | None
+    """The cap of the whole table in requests."""
+    max_tokens: int | None
+    """The cap of the whole table in tokens."""
+
+    def engine(self, number: int) -> EngineView | None:
+        """The engine of a number, if there is one. Numbers may have gaps where engines were removed."""
+        return next((engine for engine in self.engines if engine.index == number), None)
+
+
+@dataclass(frozen=True)
+class Reaped:
+    """What a reap has returned to the engines."""
+
+    frontends: int
+    """Dead frontends."""
+    requests: int
+    """Requests that they had in flight."""
+    tokens: int
+    """The tokens of these requests."""

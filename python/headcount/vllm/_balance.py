@@ -1,0 +1,218 @@
+"""What one API server has in its deployment's table: its requests in flight, and perhaps the statistics.
+
+Nothing in here raises into vLLM. A request that the table cannot take is vLLM's to route.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import headcount
+from headcount.vllm import _deployment
+from headcount.vllm._deployment import Deployment
+from headcount.vllm._log import log
+from headcount.vllm._settings import Settings
+
+# vLLM's client and its requests; what of them is used, `_shape` has looked at.
+Client = Any
+Request = Any
+Choose = Callable[[Client, Request], bytes]
+LateRank = Callable[[Any, int], "int | None"]
+
+_REAP_EVERY = 1.0  # seconds
+_PUBLISHER_AGAIN = 1.0  # seconds
+
+
+class Balance:
+    """The engines of a deployment, shared with its other API servers."""
+
+    def __init__(self, client: Client, settings: Settings, late_rank: LateRank | None) -> None:
+        ranks = _ranks(client)
+        self.deployment = Deployment(str(client.stats_update_address), ranks[0])
+        seat = _deployment.join(self.deployment, ranks, settings)
+        self.table = seat.table
+        self.permits: dict[str, headcount.Permit] = {}
+        self._route: Callable[..., headcount.Permit] = seat.frontend.route
+        self._late_rank = late_rank
+        self._reaper = self.table.reap_every(_REAP_EVERY)
+        self._publisher: headcount.Publisher | None = None
+        self._publisher_again = 0.0
+        self._complaints: set[type[BaseException]] = set()
+        self._pid = os.getpid()
+        self._closed = False
+        # The table's numbers of vLLM's engines, in vLLM's order; and back.
+        self._slots: list[int] = []
+        self._places: dict[int, int] = {}
+        self._strangers: list[int] = []
+        self._follow(ranks)
+
+    # -- A request's life ----------------------------------------------------------------------------
+
+    def choose(self, client: Client, request: Request, own: Choose) -> bytes:
+        """The engine for a request; ``own`` is vLLM's method, which keeps vLLM's own books."""
+        request_id = request.request_id
+        if request_id in client.reqs_in_flight:
+            return own(client, request)  # a session that goes on where it is
+        rank = request.data_parallel_rank
+        try:
+            if len(client.core_engines) != len(self._slots):
+                self._follow(_ranks(client))
+            decided = rank
+            if decided is None and self._late_rank is not None:
+                decided = self._late_rank(request.pooling_params, len(self._slots))
+            if decided is None:
+                permit = self._placed(_tokens(request))
+                request.data_parallel_rank = self._places[permit.engine]
+            else:
+                permit = self._route(_tokens(request), self._slots[decided])
+        except Exception as error:
+            self._complain(error)
+            return own(client, request)
+        self.permits[request_id] = permit
+        try:
+            return own(client, request)
+        except BaseException:
+            self.finish((request_id,))
+            raise
+        finally:
+            request.data_parallel_rank = rank
+
+    def finish(self, request_ids: Iterable[str]) -> None:
+        """These requests have ended, however they did."""
+        permits = self.permits
+        for request_id in request_ids:
+            permit = permits.pop(request_id, None)
+            if permit is not None:
+                permit.release()
+
+    def finish_all(self) -> None:
+        """No request of this server is in flight any more."""
+        permits, self.permits = self.permits, {}
+        for permit in permits.values():
+            permit.release()
+
+    def _placed(self, tokens: int) -> headcount.Permit:
+        if not self._strangers:
+            permit = self._route(tokens)
+            if permit.engine in self._places:
+                return permit
+            # An engine that another server knows of already, and this one not yet.
+            permit.release()
+            self._look_for_strangers()
+        return self._route(tokens, None, self._strangers)
+
+    # -- Engines that come and go --------------------------------------------------------------------
+
+    def _follow(self, ranks: Sequence[int]) -> None:
+        """Makes the table have the engines of these ranks."""
+        table = self.table
+        slots = [self._slot_of(self.deployment.engine_name(rank)) for rank in ranks]
+        for slot in self._slots:
+            if slot not in slots:
+                try:
+                    table.remove(slot)
+                except headcount.NoSuchEngine:
+                    pass  # another server was faster
+                # The engine is gone, and will not tell of its requests' ends.
+                gone = [name for name, permit in self.permits.items() if permit.engine == slot]
+                self.finish(gone)
+        self._slots = slots
+        self._places = {slot: place for place, slot in enumerate(slots)}
+        self._look_for_strangers()
+
+    def _slot_of(self, name: str) -> int:
+        table = self.table
+        slot = table.find(name)
+        if slot is None:
+            try:
+                slot = table.add(name)
+            except headcount.NameTaken as taken:
+                slot = taken.engine  # another server was faster
+        return slot
+
+    def _look_for_strangers(self) -> None:
+        engines = self.table.snapshot().engines
+        self._strangers = [
+            engine.index
+            for engine in engines
+            if engine.index not in self._places and engine.state != "leaving"
+        ]
+
+    # -- The coordinator's statistics ----------------------------------------------------------------
+
+    def publish(self, client: Client, counts: Sequence[Sequence[float]]) -> None:
+        """Puts a broadcast into the table, if no other server does."""
+        try:
+            if len(client.core_engines) != len(self._slots):
+                self._follow(_ranks(client))
+            publisher = self._publisher or self._become_publisher()
+            if publisher is not None and len(counts) == len(self._slots):
+                words = (int(client.current_wave), int(client.engines_running))
+                publisher.publish(self._stats(counts), words)
+        except Exception as error:
+            self._complain(error)
+
+    def _become_publisher(self) -> headcount.Publisher | None:
+        now = time.monotonic()
+        if now < self._publisher_again:
+            return None
+        self._publisher_again = now + _PUBLISHER_AGAIN
+        try:
+            self._publisher = self.table.publisher()
+        except headcount.PublisherHeld:
+            pass
+        return self._publisher
+
+    def _stats(self, counts: Sequence[Sequence[float]]) -> list[headcount.EngineStats]:
+        stats = [headcount.EngineStats()] * (max(self._slots) + 1)
+        for slot, (waiting, running, *rest) in zip(self._slots, counts):
+            kv_usage = min(max(float(rest[0]), 0.0), 1.0) if rest else 0.0
+            stats[slot] = headcount.EngineStats(int(waiting), int(running), kv_usage)
+        return stats
+
+    # -- The end -------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Leaves the table, and removes it if this was the last server. A second time does nothing."""
+        if self._closed or os.getpid() != self._pid:
+            return
+        self._closed = True
+        try:
+            self.finish_all()
+            self._reaper.stop()
+            if self._publisher is not None:
+                self._publisher.close()
+            self._route = _closed
+            _deployment.remove_if_empty(self.table)
+        except Exception as error:
+            self._complain(error)
+
+    def _complain(self, error: Exception) -> None:
+        """Says so, once for each kind of error."""
+        if type(error) not in self._complaints:
+            self._complaints.add(type(error))
+            log.warning(
+                "headcount: vLLM routes by its own balancer where the table fails, as it did now: "
+                "%s: %s",
+                type(error).__name__,
+                error,
+            )
+
+
+def _closed(*_: object) -> headcount.Permit:
+    raise RuntimeError("this server has left the table")
+
+
+def _ranks(client: Client) -> list[int]:
+    return [int.from_bytes(identity, "little") for identity in client.core_engines]
+
+
+def _tokens(request: Request) -> int:
+    """The length of the prompt."""
+    prompt = request.prompt_token_ids
+    if prompt is None:
+        prompt = getattr(request, "prompt_embeds", None)
+    return 0 if prompt is None else len(prompt)

@@ -1,0 +1,131 @@
+"""The places in vLLM's client class at which the plugin is called."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from types import ModuleType
+from typing import Any
+
+from headcount.vllm import _shape
+from headcount.vllm._balance import Balance, Client, Request
+from headcount.vllm._log import log
+from headcount.vllm._settings import Settings
+
+_ATTRIBUTE = "_headcount"
+
+
+def install(module: ModuleType, settings: Settings) -> None:
+    """Makes the module's clients balance by a table, if their class is of the known shape."""
+    if hasattr(getattr(module, "DPLBAsyncMPClient", None), "__headcount__"):
+        return
+    problem = _shape.problem(module)
+    if problem is not None:
+        log.warning("headcount: leaving vLLM as it is, which is of an unknown shape: %s", problem)
+        return
+    late_rank = getattr(module, "get_late_interaction_engine_index", None)
+    _hook(module.DPLBAsyncMPClient, settings, late_rank)
+
+
+def balance_of(client: Client) -> Balance | None:
+    """What a client has in the table."""
+    balance: Balance | None = client.__dict__.get(_ATTRIBUTE)
+    return balance
+
+
+def _hook(cls: Any, settings: Settings, late_rank: Any) -> None:
+    init = cls.__init__
+    choose = cls.get_core_engine_for_request
+    process_outputs = cls.process_engine_outputs
+    add_request = cls.add_request_async
+    get_output = cls.get_output_async
+    shutdown = cls.shutdown
+
+    @functools.wraps(init)
+    def __init__(self: Client, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        _join(self, settings, late_rank)
+
+    @functools.wraps(choose)
+    def get_core_engine_for_request(self: Client, request: Request) -> bytes:
+        balance = self.__dict__.get(_ATTRIBUTE)
+        if balance is None:
+            return choose(self, request)  # type: ignore[no-any-return]
+        return balance.choose(self, request, choose)  # type: ignore[no-any-return]
+
+    @functools.wraps(process_outputs)
+    async def process_engine_outputs(self: Client, outputs: Any) -> None:
+        await process_outputs(self, outputs)
+        if outputs.finished_requests and (balance := balance_of(self)) is not None:
+            balance.finish(outputs.finished_requests)
+
+    @functools.wraps(add_request)
+    async def add_request_async(self: Client, request: Request) -> None:
+        balance = balance_of(self)
+        goes_on = balance is None or request.request_id in balance.permits
+        try:
+            await add_request(self, request)
+        except Exception:
+            # It never reached its engine. (A cancellation comes after that.)
+            if balance is not None and not goes_on:
+                balance.finish((request.request_id,))
+            raise
+
+    @functools.wraps(get_output)
+    async def get_output_async(self: Client) -> Any:
+        try:
+            return await get_output(self)
+        except Exception:
+            # An engine is dead, and with it vLLM ends all requests of this client.
+            if (balance := balance_of(self)) is not None:
+                balance.finish_all()
+            raise
+
+    @functools.wraps(shutdown)
+    def shut_down(self: Client, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return shutdown(self, *args, **kwargs)
+        finally:
+            if (balance := self.__dict__.pop(_ATTRIBUTE, None)) is not None:
+                balance.close()
+
+    # vLLM replaces this list with each broadcast of its coordinator.
+    def lb_engines(self: Client) -> Any:
+        return self.__dict__["lb_engines"]
+
+    def set_lb_engines(self: Client, counts: Any) -> None:
+        self.__dict__["lb_engines"] = counts
+        if (balance := balance_of(self)) is not None:
+            balance.publish(self, counts)
+
+    cls.__init__ = __init__
+    cls.get_core_engine_for_request = get_core_engine_for_request
+    cls.process_engine_outputs = staticmethod(process_engine_outputs)
+    cls.add_request_async = add_request_async
+    cls.get_output_async = get_output_async
+    cls.shutdown = shut_down
+    cls.lb_engines = property(lb_engines, set_lb_engines)
+    cls.__headcount__ = True
+
+
+def _join(client: Client, settings: Settings, late_rank: Any) -> None:
+    try:
+        balance = Balance(client, settings, late_rank)
+    except Exception as error:
+        log.warning(
+            "headcount: this API server balances as vLLM does, since it could not join a table: "
+            "%s: %s",
+            type(error).__name__,
+            error,
+        )
+        return
+    client.__dict__[_ATTRIBUTE] = balance
+    # If nobody shuts the client down: when it is collected, or at the latest when the process exits.
+    weakref.finalize(client, balance.close)
+    log.info(
+        "headcount: this deployment's API servers balance %d engines by exact counts "
+        "(policy %s); see them with `headcount top %s`, turn it off with HEADCOUNT_VLLM=0",
+        len(client.core_engines),
+        settings.policy,
+        balance.table.path,
+    )

@@ -1,0 +1,208 @@
+"""Which table is a deployment's: found by all of its API servers, and by nobody else.
+
+What they all know and nobody else has is where their coordinator publishes: a socket of a random name,
+or an address and port that stay taken for as long as the deployment lives. In the hybrid mode each node
+has ranks of its own, so the first of them belongs to the name as well.
+
+A table outlives servers that are killed. It does no harm, and the deployment's first process removes it
+when it ends, or else the next server to start. To tell such a table from one whose first server is just about to join,
+servers open, join, leave and remove under one lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import headcount
+from headcount.vllm._log import log
+from headcount.vllm._settings import Settings
+
+MAX_ENGINES = 128
+MAX_FRONTENDS = 256
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A deployment, as far as one node of it is concerned."""
+
+    coordinator: str
+    """The address at which its coordinator publishes."""
+    first_rank: int
+    """The first of the ranks that this node's servers balance between."""
+
+    @property
+    def key(self) -> str:
+        """A name that no other deployment of this host has."""
+        # The same address can be two sockets in two network namespaces that share /dev/shm.
+        network = os.stat("/proc/self/ns/net").st_ino
+        unique = f"{self.coordinator} {network} {self.first_rank}"
+        return hashlib.sha256(unique.encode()).hexdigest()[:12]
+
+    def engine_name(self, rank: int) -> str:
+        """What the engine of that rank is called in the table."""
+        return f"{rank}@{self.key}"
+
+    def path(self) -> str:
+        """Where the deployment's table lies unless somebody says otherwise."""
+        return _prefix() + self.key
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A place in a deployment's table."""
+
+    table: headcount.Table
+    frontend: headcount.Frontend
+
+
+class Taken(Exception):
+    """Another deployment lives in the table."""
+
+
+def join(deployment: Deployment, ranks: list[int], settings: Settings) -> Seat:
+    """Joins the deployment's table, which is made if there is none. Removes tables of the dead."""
+    with _alone():
+        _sweep()
+        if settings.path is not None:
+            try:
+                return _join(settings.path, deployment, ranks, settings)
+            except Taken:
+                log.warning(
+                    "headcount: another deployment uses %s; using %s instead. "
+                    "Give each its own HEADCOUNT_VLLM_PATH, or none",
+                    settings.path,
+                    deployment.path(),
+                )
+        return _join(deployment.path(), deployment, ranks, settings)
+
+
+def remove_if_empty(table: headcount.Table) -> None:
+    """Removes a table that no living server has joined."""
+    with _alone():
+        if not _is_in_use(table) and _is_at(table, os.fspath(table.path)):
+            os.unlink(table.path)
+
+
+def sweep_at_the_end(patience: float = 3.0) -> None:
+    """Removes tables of the dead, also of children of this process that have just been killed."""
+    deadline = time.monotonic() + patience
+    while _a_child_lives() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    with suppress(OSError), _alone(patience=1.0):
+        _sweep()
+
+
+def _a_child_lives() -> bool:
+    """Whether a child of this process is in a table."""
+    for path in _tables():
+        with suppress(headcount.Error, OSError):
+            for frontend in headcount.Table.open_read_only(path).snapshot().frontends:
+                if frontend.alive and _parent(frontend.pid) == os.getpid():
+                    return True
+    return False
+
+
+def _parent(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return int(stat.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+def _join(path: str, deployment: Deployment, ranks: list[int], settings: Settings) -> Seat:
+    names = [deployment.engine_name(rank) for rank in ranks]
+    table = _opened(path, deployment)
+    if table is None:
+        table = headcount.Table.create(
+            path,
+            engines=names,
+            max_engines=max(MAX_ENGINES, 2 * len(names)),
+            max_frontends=MAX_FRONTENDS,
+            # One thread of a server routes and finishes; another may end it.
+            lanes=2,
+        )
+    return Seat(table, table.join(policy=settings.policy))  # type: ignore[arg-type]
+
+
+def _opened(path: str, deployment: Deployment) -> headcount.Table | None:
+    """The table that the deployment's other servers use, if there are any."""
+    try:
+        table = headcount.Table.open(path)
+    except headcount.NotFound:
+        return None
+    if not _is_in_use(table):
+        # Of servers that are all gone: begin anew.
+        os.unlink(path)
+        return None
+    suffix = deployment.engine_name(0).removeprefix("0")
+    if not all(engine.name.endswith(suffix) for engine in table.snapshot().engines):
+        raise Taken(path)
+    return table
+
+
+def _is_in_use(table: headcount.Table) -> bool:
+    return any(frontend.alive for frontend in table.snapshot().frontends)
+
+
+def _is_at(table: headcount.Table, path: str) -> bool:
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        return False
+    ours = os.fstat(table.fileno())
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+def _sweep() -> None:
+    """Removes this user's tables that no living server has joined."""
+    for path in _tables():
+        # What cannot be opened is not ours to judge.
+        with suppress(headcount.Error, FileNotFoundError):
+            if not _is_in_use(headcount.Table.open_read_only(path)):
+                os.unlink(path)
+
+
+def _tables() -> list[str]:
+    """This user's tables that lie where the plugin puts them."""
+    directory, prefix = os.path.split(_prefix())
+    of_a_deployment = re.compile(re.escape(prefix) + "[0-9a-f]{12}")
+    names = filter(of_a_deployment.fullmatch, os.listdir(directory))
+    return [os.path.join(directory, name) for name in names]
+
+
+def _prefix() -> str:
+    directory = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+    return os.path.join(directory, f"headcount-vllm-{os.getuid()}-")
+
+
+@contextmanager
+def _alone(patience: float = 5.0) -> Iterator[None]:
+    """Runs the block while no other server of this user does. Some milliseconds, usually."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    lock = os.open(_prefix() + "lock", flags, 0o600)
+    try:
+        deadline = time.monotonic() + patience
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.01)
+        try:
+            yield
+        finally:
+            # Not only by closing: a child that is forked meanwhile has the descriptor, too.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+    finally:
+        os.close(lock)

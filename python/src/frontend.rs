@@ -1,0 +1,122 @@
+//! This process's place in a table, where requests are routed.
+
+use crate::argument::{Count, EngineNumber, Tokens};
+use crate::error::OrRaise;
+use crate::permit::Permit;
+use crate::policy;
+use crate::table::Table;
+use headcount::Request;
+use pyo3::prelude::*;
+
+/// This process's place in a table, with the policy by which it routes. From ``Table.join``.
+///
+/// May be used from any thread and from asyncio: nothing blocks. The place is given back when the
+/// frontend and its last permit are gone, or when the process dies, whatever it dies of. In a forked
+/// child its calls raise ``Forked``; join there anew.
+#[pyclass(frozen, module = "headcount")]
+pub(crate) struct Frontend(pub(crate) headcount::Frontend);
+
+#[pymethods]
+impl Frontend {
+    /// Places a request on the least loaded engine and counts it there, in one atomic step.
+    ///
+    /// tokens: what it costs, counted beside it until it finishes; 0 to 2**32 - 1.
+    /// pin: only this engine will do. Counted like any other.
+    /// exclude: any engines but these; those that have just failed, say.
+    /// prefer: (engine, slack): that engine (a warm prefix cache, say), unless its load is more than
+    /// slack above that of the least loaded.
+    ///
+    /// Raises Saturated, Unavailable, NoSuchEngine, Forked. Nothing is counted then.
+    #[inline]
+    #[pyo3(
+        signature = (tokens=Tokens(0), pin=None, exclude=None, prefer=None),
+        text_signature = "($self, tokens=0, pin=None, exclude=(), prefer=None)"
+    )]
+    fn route(
+        &self,
+        py: Python<'_>,
+        tokens: Tokens,
+        pin: Option<EngineNumber>,
+        exclude: Option<&Bound<'_, PyAny>>,
+        prefer: Option<(EngineNumber, f64)>,
+    ) -> PyResult<Permit> {
+        let excluded = engines(exclude)?;
+        let request = request(tokens, pin, &excluded, prefer);
+        self.0.route_with(&request).or_raise(py).map(Permit::new)
+    }
+
+    /// Places ``count`` requests as that many calls of ``route`` would, or none. Returns their permits.
+    ///
+    /// Raises as ``route``.
+    #[pyo3(
+        signature = (count, tokens=Tokens(0), pin=None, exclude=None, prefer=None),
+        text_signature = "($self, count, tokens=0, pin=None, exclude=(), prefer=None)"
+    )]
+    fn route_many(
+        &self,
+        py: Python<'_>,
+        count: Count,
+        tokens: Tokens,
+        pin: Option<EngineNumber>,
+        exclude: Option<&Bound<'_, PyAny>>,
+        prefer: Option<(EngineNumber, f64)>,
+    ) -> PyResult<Vec<Permit>> {
+        let excluded = engines(exclude)?;
+        let request = request(tokens, pin, &excluded, prefer);
+        let permits = self.0.route_many_with(count.0, &request).or_raise(py)?;
+        Ok(permits.into_iter().map(Permit::new).collect())
+    }
+
+    /// The same place, routing by another policy. See ``Table.join``.
+    #[pyo3(signature = (policy, stale_after=None))]
+    fn with_policy(&self, policy: &str, stale_after: Option<f64>) -> PyResult<Self> {
+        let policy = policy::named(policy, stale_after)?;
+        Ok(Self(self.0.clone().with_policy(policy)))
+    }
+
+    /// The table that this is a place in.
+    #[getter]
+    fn table(&self) -> Table {
+        Table(self.0.table().clone())
+    }
+
+    /// Which of the table's places for frontends this is.
+    #[getter]
+    fn slot(&self) -> usize {
+        self.0.slot()
+    }
+
+    fn __repr__(&self) -> String {
+        let (path, slot) = (self.0.table().path().display(), self.0.slot());
+        format!("<headcount.Frontend {slot} of {path}>")
+    }
+}
+
+#[inline]
+fn request<'a>(
+    tokens: Tokens,
+    pin: Option<EngineNumber>,
+    excluded: &'a [usize],
+    prefer: Option<(EngineNumber, f64)>,
+) -> Request<'a> {
+    let mut request = Request::new().tokens(tokens.0).not(excluded);
+    if let Some(engine) = pin {
+        request = request.pin(engine.0);
+    }
+    if let Some((engine, slack)) = prefer {
+        request = request.prefer(engine.0, slack);
+    }
+    request
+}
+
+/// The numbers of an iterable. No allocation without any.
+#[inline]
+fn engines(numbers: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<usize>> {
+    let Some(numbers) = numbers else {
+        return Ok(Vec::new());
+    };
+    numbers
+        .try_iter()?
+        .map(|number| Ok(number?.extract::<EngineNumber>()?.0))
+        .collect()
+}

@@ -1,0 +1,33 @@
+//! headcount for Python: the library's face, with Python's types around it.
+//!
+//! Whatever may make a system call or wait lets other threads run meanwhile. Routing and finishing do
+//! not: they take less time than handing over the interpreter would.
+
+mod argument;
+mod engine;
+mod error;
+mod frontend;
+mod options;
+mod permit;
+mod policy;
+mod publisher;
+mod reaper;
+mod table;
+mod view;
+
+use pyo3::prelude::*;
+
+/// The compiled half of `headcount`.
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use crate::frontend::Frontend;
+    #[pymodule_export]
+    use crate::permit::Permit;
+    #[pymodule_export]
+    use crate::publisher::Publisher;
+    #[pymodule_export]
+    use crate::reaper::Reaper;
+    #[pymodule_export]
+    use crate::table::Table;
+}

@@ -1,0 +1,57 @@
+//! Whoever publishes engine statistics.
+
+use crate::engine::Stats;
+use crate::error::OrRaise;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
+/// The right to publish statistics to a table; one process at a time has it. From ``Table.publisher``.
+///
+/// It goes back by ``close()``, at the end of a ``with`` block, when this object is gone, or when the
+/// process dies.
+#[pyclass(frozen, module = "headcount")]
+pub(crate) struct Publisher(Mutex<Option<headcount::Publisher>>);
+
+impl Publisher {
+    pub(crate) fn new(publisher: headcount::Publisher) -> Self {
+        Self(Mutex::new(Some(publisher)))
+    }
+}
+
+#[pymethods]
+impl Publisher {
+    /// Publishes the statistics of the first engines, in the order of their numbers.
+    ///
+    /// Readers see all of it or nothing, and do not wait. ``words`` are two numbers of one's own, 0 to
+    /// 2**64 - 1, that are seen with the statistics or not at all.
+    ///
+    /// Raises TooManyStats, KvUsage, Forked, and ValueError after ``close``. Nothing is published then.
+    #[pyo3(signature = (stats, words=(0, 0)), text_signature = "($self, stats, words=(0, 0))")]
+    fn publish(&self, py: Python<'_>, stats: Vec<Stats>, words: (u64, u64)) -> PyResult<()> {
+        let stats: Vec<_> = stats.into_iter().map(Into::into).collect();
+        let mut publisher = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        publisher
+            .as_mut()
+            .ok_or_else(|| {
+                PyValueError::new_err("this publisher was closed; ask the table for a new one")
+            })?
+            .publish_with(&stats, [words.0, words.1])
+            .or_raise(py)
+    }
+
+    /// Gives the right to publish back. A second time changes nothing.
+    fn close(&self) {
+        let publisher = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(publisher);
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.close();
+    }
+}

