@@ -136,12 +136,8 @@ impl Seat {
                     return Operation::new(self, lane);
                 }
             }
-            // More threads of this process are in an operation than it has lanes. One of those may
-            // have been preempted by this very thread, so in the end this sleeps.
-            match backoff.is_completed() {
-                true => std::thread::sleep(Duration::from_micros(50)),
-                false => backoff.snooze(),
-            }
+            // More threads of this process are in an operation than it has lanes.
+            wait_a_little(&backoff);
         }
     }
 
@@ -157,10 +153,7 @@ impl Seat {
         for lane in self.lanes.iter().filter(|_| self.is_ours()) {
             let backoff = Backoff::new();
             while lane.hold.is_busy() {
-                match backoff.is_completed() {
-                    true => std::thread::sleep(Duration::from_micros(50)),
-                    false => backoff.snooze(),
-                }
+                wait_a_little(&backoff);
             }
         }
     }
@@ -202,6 +195,15 @@ impl Drop for Seat {
         // here, closing its file does.
         let registry = self.table.mapping().registry();
         let _ = registry.leave(self.slot, &self.lock);
+    }
+}
+
+/// Waits for a thread of this process to end its operation. This very thread may have preempted it, so in
+/// the end this sleeps.
+fn wait_a_little(backoff: &Backoff) {
+    match backoff.is_completed() {
+        true => std::thread::sleep(Duration::from_micros(50)),
+        false => backoff.snooze(),
     }
 }
 
