@@ -1,6 +1,6 @@
 //! What each policy does with the same loads, and what a request can ask for.
 
-use headcount::{Engine, EngineStats, Frontend, Permit, Policy, Request, Table};
+use headcount::{Engine, EngineStats, Error, Frontend, Permit, Policy, Request, Table};
 use headcount_tests::{TestTable, spread};
 use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 
@@ -186,4 +186,49 @@ fn a_preferred_engine_wins_unless_it_is_too_loaded() {
     );
     table.down(0).unwrap();
     assert_eq!(one(&frontend, &Request::new().prefer(0, 4)), 1);
+}
+
+/// `route` without a request goes by counts alone where it may, so it is shown apart that it does not
+/// where it may not.
+#[test]
+fn a_plain_route_minds_weights() {
+    let table = Table::options()
+        .engine(Engine::named("one"))
+        .engine(Engine::named("two").weight(2.0))
+        .memfd()
+        .unwrap();
+    let frontend = table.join().unwrap();
+    let _permits: Vec<_> = (0..30).map(|_| frontend.route().unwrap()).collect();
+    let counts: Vec<_> = (table.snapshot().engines.iter())
+        .map(|engine| engine.in_flight)
+        .collect();
+    assert_eq!(counts, [10, 20]);
+}
+
+#[test]
+fn a_plain_route_minds_that_all_are_closed() {
+    let table = Table::options().engines(2).memfd().unwrap();
+    let frontend = table.join().unwrap();
+    table.drain(0).unwrap();
+    table.down(1).unwrap();
+    let refused = frontend.route().unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+}
+
+#[test]
+fn a_plain_route_minds_pressure() {
+    let table = Table::options().engines(2).memfd().unwrap();
+    let frontend = table.join().unwrap();
+    let _permits = [0, 1].map(|engine| frontend.route_with(&Request::new().pin(engine)).unwrap());
+    let pressed = EngineStats {
+        waiting: 9,
+        running: 9,
+        kv_usage: 1.0,
+        in_flight: None,
+    };
+    let stats = [pressed, EngineStats::default()];
+    table.publisher().unwrap().publish(&stats).unwrap();
+    // One in flight there weighs as much as four here.
+    let permits: Vec<_> = (0..3).map(|_| frontend.route().unwrap()).collect();
+    assert!(permits.iter().all(|permit| permit.engine() == 1));
 }

@@ -605,7 +605,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "seen.is_active()\n            && seen.value()",
             "seen.value()",
         )],
-        Catcher::Test("counting", "c8_"),
+        Catcher::Test("policies", "a_plain_route"),
     ),
     fault(
         "counts are compared where weights differ",
@@ -614,7 +614,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "if roster.weights_differ() || mapping",
             "if mapping",
         )],
-        Catcher::Test("policies", "weight"),
+        Catcher::Test("policies", "a_plain_route"),
     ),
     fault(
         "pressure does not count",
@@ -623,7 +623,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "(stats.iter()).any(|s| s.waiting > 0 && s.pressure() > 0.0)",
             "(stats.iter()).any(|s| s.waiting > 0 && s.pressure() > 10.0)",
         )],
-        Catcher::Test("policies", ""),
+        Catcher::Test("policies", "a_plain_route"),
     ),
     fault(
         "a floor that the snapshot can lower",
