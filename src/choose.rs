@@ -11,6 +11,7 @@ use crate::algorithm::word::RowState;
 use crate::clock;
 use crate::engines::Engines;
 use crate::error::Error;
+use crate::layout::PUBLICATION_HEAD;
 use crate::load::{Candidate, drain_penalty, floor, own_load, traffic_past_us};
 use crate::policy::{EngineLoad, Load, Policy};
 use crate::primitive::Ordering;
@@ -41,7 +42,7 @@ enum Look {
 
 /// Everything that a choice depends on.
 pub(crate) struct Chooser<'a> {
-    latch: Latch<'a>,
+    latch: &'a Latch<'a, PUBLICATION_HEAD>,
     engines: Engines<'a>,
     counter: &'a Counter<'a>,
     policy: &'a Policy,
@@ -325,7 +326,7 @@ impl<'a> Chooser<'a> {
                 .age(clock::now_coarse())
                 .is_some_and(|age| age < limit)
         };
-        let read = publication::read(&self.latch, |reading| {
+        let read = publication::read(self.latch, |reading| {
             fresh(&reading).then(|| self.scan(|c| load(c, reading.stats(c.engine, &self.engines))))
         });
         read.unwrap_or(None)
@@ -340,7 +341,7 @@ impl<'a> Chooser<'a> {
             stats,
             age: Duration::from_nanos(if stats.is_some() { age } else { 0 }),
         };
-        let by_snapshot = publication::read(&self.latch, |reading| {
+        let by_snapshot = publication::read(self.latch, |reading| {
             let age = reading.age(clock::now_coarse())?;
             Some(self.scan(|c| {
                 let stats = reading.stats(c.engine, &self.engines);

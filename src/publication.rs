@@ -8,7 +8,7 @@
 //!
 //! Its mark says whether any engine is under pressure: has a queue, and little cache left.
 
-use crate::algorithm::latch::{Copy, Latch, Unread};
+use crate::algorithm::latch::{self, Latch, Unread};
 use crate::algorithm::word::MAX_REQUESTS;
 use crate::engines::Engines;
 use crate::layout::PUBLICATION_HEAD;
@@ -143,31 +143,20 @@ impl fmt::Debug for Origin {
 
 /// A publication that is being read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reading<'a> {
-    head: &'a [AtomicU64; PUBLICATION_HEAD],
-    /// The statistics of all rows, then their origins.
-    rows: &'a [AtomicU64],
-}
+pub(crate) struct Reading<'a>(&'a latch::Copy<'a, PUBLICATION_HEAD>);
 
 impl<'a> Reading<'a> {
     #[inline]
-    fn of(copy: Copy<'a>) -> Self {
-        static NOTHING: [AtomicU64; PUBLICATION_HEAD] =
-            [const { AtomicU64::new(0) }; PUBLICATION_HEAD];
-        let (head, rows) = (copy.words.split_first_chunk()).unwrap_or((&NOTHING, &[]));
-        Self { head, rows }
-    }
-
-    #[inline]
     fn head(&self, index: usize) -> u64 {
         // Relaxed: as `Copy` says.
-        self.head[index].load(Ordering::Relaxed)
+        self.0.head[index].load(Ordering::Relaxed)
     }
 
+    /// A word of a row: first come the statistics of all rows, then their origins.
     #[inline]
     fn row(&self, index: usize) -> u64 {
         // Relaxed: as `Copy` says.
-        let word = self.rows.get(index);
+        let word = self.0.rest.get(index);
         word.map_or(0, |word| word.load(Ordering::Relaxed))
     }
 
@@ -204,11 +193,11 @@ impl<'a> Reading<'a> {
         self.head(4)
     }
 
-    /// The words of all packed statistics, but no more than `most`.
+    /// The words of the packed statistics of the first `count` engines, or of as many as there can be.
     #[inline]
-    pub(crate) fn all_packed(&self, most: usize) -> &'a [AtomicU64] {
-        let count = self.rows().min(most);
-        self.rows.get(..count).unwrap_or_default()
+    pub(crate) fn first_packed(&self, count: usize) -> &'a [AtomicU64] {
+        let words = self.0.rest;
+        &words[..count.min(words.len())]
     }
 
     /// The statistics of whichever engine was in this slot.
@@ -237,18 +226,27 @@ impl<'a> Reading<'a> {
         })
     }
 }
+
 /// Calls `look` on the last complete publication; see [`Latch::read`].
-#[inline]
 pub(crate) fn read<'a, T>(
-    latch: &Latch<'a>,
+    latch: &'a Latch<'_, PUBLICATION_HEAD>,
     mut look: impl FnMut(Reading<'a>) -> T,
 ) -> Result<T, Unread> {
-    latch.read(|copy| look(Reading::of(copy)))
+    latch.read(|copy| look(Reading(copy)))
+}
+
+/// Calls `look` on the last complete publication, once; see [`Latch::try_read`].
+#[inline(always)] // as is that
+pub(crate) fn try_read<'a, T>(
+    latch: &'a Latch<'_, PUBLICATION_HEAD>,
+    look: impl FnOnce(Reading<'a>) -> T,
+) -> Result<T, Unread> {
+    latch.try_read(|copy| look(Reading(copy)))
 }
 
 /// Publishes checked statistics. `in_flight` says what is counted on an engine now.
 pub(crate) fn publish(
-    latch: &Latch<'_>,
+    latch: &Latch<'_, PUBLICATION_HEAD>,
     engines: &Engines<'_>,
     published_at: u64,
     own: [u64; 2],

@@ -92,7 +92,7 @@ impl Publisher {
             });
         }
         let latch = self.table.mapping().latch();
-        publication::publish(&latch, &engines, clock::now(), words, stats);
+        publication::publish(latch, &engines, clock::now(), words, stats);
         Ok(())
     }
 }

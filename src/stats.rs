@@ -1,8 +1,9 @@
 //! Reading the snapshot as fast as it can be read.
 
+use crate::algorithm::latch::Unread;
+use crate::primitive::{AtomicU64, Ordering};
 use crate::publication::{self, PackedStats, Reading};
 use crate::table::Table;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What [`Table::read_stats`] says beside the statistics.
@@ -33,27 +34,41 @@ impl Table {
     /// could be read; `into` says nothing then.
     #[inline]
     pub fn read_stats(&self, into: &mut [PackedStats]) -> Option<StatsRead> {
-        let engines = self.engines();
-        let copy = |reading: Reading<'_>| {
-            let published = reading.all_packed(into.len());
-            for (to, from) in into.iter_mut().zip(published) {
-                // Relaxed: as `Copy` says.
-                *to = PackedStats::from_word(from.load(Ordering::Relaxed));
-            }
-            if published.len() < into.len() {
-                into[published.len()..].fill(PackedStats::default());
-            }
-            // After the statistics, which are of the engines that are there if none has arrived.
-            if reading.arrivals() != engines.arrivals() {
-                self.leave_out_newcomers(reading, into);
-            }
-            StatsRead {
-                engines: reading.rows(),
-                words: reading.words(),
-                published_at: reading.published_at(),
-            }
-        };
-        publication::read(&self.mapping().latch(), copy).ok()
+        let latch = self.mapping().latch();
+        match publication::try_read(latch, |reading| self.copy_stats(reading, into)) {
+            Ok(read) => Some(read),
+            Err(Unread::Empty) => None,
+            Err(Unread::Overtaken) => self.read_stats_again(into),
+        }
+    }
+
+    #[cold]
+    fn read_stats_again(&self, into: &mut [PackedStats]) -> Option<StatsRead> {
+        let latch = self.mapping().latch();
+        publication::read(latch, |reading| self.copy_stats(reading, into)).ok()
+    }
+
+    #[inline(always)] // so that the common read has nothing to pass on
+    fn copy_stats(&self, reading: Reading<'_>, into: &mut [PackedStats]) -> StatsRead {
+        let engines = reading.rows();
+        let published = reading.first_packed(engines.min(into.len()));
+        let (to_eights, to_rest) = into[..published.len()].as_chunks_mut::<8>();
+        let (from_eights, from_rest) = published.as_chunks::<8>();
+        // In eights, for to count costs as much as to copy.
+        for (to, from) in to_eights.iter_mut().zip(from_eights) {
+            copy_words(to, from);
+        }
+        copy_words(to_rest, from_rest);
+        // After the statistics, which are of the engines that are there if none has arrived.
+        let none_arrived = reading.arrivals() == self.engines().arrivals();
+        if published.len() < into.len() || !none_arrived {
+            self.leave_out_newcomers(reading, into);
+        }
+        StatsRead {
+            engines,
+            words: reading.words(),
+            published_at: reading.published_at(),
+        }
     }
 
     #[cold]
@@ -64,5 +79,13 @@ impl Table {
                 *stats = PackedStats::default();
             }
         }
+    }
+}
+
+#[inline]
+fn copy_words(to: &mut [PackedStats], from: &[AtomicU64]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        // Relaxed: as `Copy` says.
+        *to = PackedStats::from_word(from.load(Ordering::Relaxed));
     }
 }

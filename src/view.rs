@@ -113,7 +113,7 @@ impl Table {
         };
         // Overtaken is overtaken by many publications in a row; the next look is as good.
         let (stats, snapshot) = (0..100)
-            .find_map(|_| publication::read(&latch, look).ok())
+            .find_map(|_| publication::read(latch, look).ok())
             .unwrap_or_default();
         let engines = (0..in_use)
             .filter_map(|engine| self.engine_view(engine, stats.get(engine).copied().flatten()))

@@ -109,11 +109,8 @@ impl Scene {
         }
     }
 
-    pub(crate) fn latch(&self) -> Latch<'_> {
-        Latch {
-            sequence: &self.sequence,
-            words: &self.publications,
-        }
+    pub(crate) fn latch(&self) -> Latch<'_, PUBLICATION> {
+        Latch::new(&self.sequence, &self.publications).expect("there is room")
     }
 
     fn engines(&self) -> usize {

@@ -25,33 +25,24 @@ pub(crate) const COPIES: usize = 4;
 /// publications now and then (it was preempted), but not every time.
 const TRIES: usize = 32;
 
-/// The publications of a table: words, of which the users of this module know the meaning.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Latch<'a> {
+/// The publications of a table: words, of which the users of this module know the meaning. Each
+/// begins with `HEAD` of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Latch<'a, const HEAD: usize> {
     /// Number 63 | mark 1, of the last complete publication; number 0 means that there was none.
-    pub(crate) sequence: &'a AtomicU64,
-    /// [`COPIES`] publications of the same length, one after the other.
-    pub(crate) words: &'a [AtomicU64],
+    sequence: &'a AtomicU64,
+    /// The words of each copy, found once: a reader has no time to multiply and to check.
+    copies: [Copy<'a, HEAD>; COPIES],
 }
 
 /// One publication while it is being read. What its words say counts only once
 /// [`Latch::read`] has returned.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Copy<'a> {
-    /// To be loaded relaxed: [`Latch::read`] decides afterwards whether they belong together.
-    pub(crate) words: &'a [AtomicU64],
-}
-
-impl Copy<'_> {
-    /// A word of the publication; 0 beyond its end.
-    #[cfg(any(test, loom))]
-    #[inline]
-    pub(crate) fn word(&self, index: usize) -> u64 {
-        // Relaxed: as is said of `words`.
-        self.words
-            .get(index)
-            .map_or(0, |word| word.load(Ordering::Relaxed))
-    }
+///
+/// To be loaded relaxed: that decides afterwards whether they belong together.
+#[derive(Clone, Debug)]
+pub(crate) struct Copy<'a, const HEAD: usize> {
+    pub(crate) head: &'a [AtomicU64; HEAD],
+    pub(crate) rest: &'a [AtomicU64],
 }
 
 /// Why a read has no publication to show.
@@ -63,28 +54,56 @@ pub(crate) enum Unread {
     Overtaken,
 }
 
-impl<'a> Latch<'a> {
+impl<'a, const HEAD: usize> Latch<'a, HEAD> {
+    /// `words` holds [`COPIES`] publications of the same length, one after the other. `None` if one
+    /// has no room for its head.
+    pub(crate) fn new(sequence: &'a AtomicU64, words: &'a [AtomicU64]) -> Option<Self> {
+        let length = words.len() / COPIES;
+        let copy = |number| {
+            let words = &words[number * length..(number + 1) * length];
+            let (head, rest) = words.split_first_chunk()?;
+            Some(Copy { head, rest })
+        };
+        Some(Self {
+            sequence,
+            copies: [copy(0)?, copy(1)?, copy(2)?, copy(3)?],
+        })
+    }
+
     /// Reads the last complete publication by calling `look` on it, again if it was overwritten
     /// meanwhile.
-    #[inline]
-    pub(crate) fn read<T>(&self, mut look: impl FnMut(Copy<'a>) -> T) -> Result<T, Unread> {
-        for _ in 0..TRIES {
-            // Acquire: pairs with the Release in `publish`; who sees the number must see the words.
-            let before = self.sequence.load(Ordering::Acquire);
-            if number(before) == 0 {
-                return Err(Unread::Empty);
-            }
-            let seen = look(self.copy(number(before)));
-            // Acquire fence: pairs with the Release fence in `publish`. If a word that we read is
-            // of a later publication, then the number below is at least that of its predecessor.
-            fence(Ordering::Acquire);
-            // Relaxed: ordered by the fence.
-            let after = self.sequence.load(Ordering::Relaxed);
-            if number(after).wrapping_sub(number(before)) < COPIES as u64 - 1 {
-                return Ok(seen);
-            }
+    pub(crate) fn read<'r, T>(
+        &'r self,
+        mut look: impl FnMut(&'r Copy<'a, HEAD>) -> T,
+    ) -> Result<T, Unread> {
+        (0..TRIES)
+            .map(|_| self.try_read(&mut look))
+            .find(|read| !matches!(read, Err(Unread::Overtaken)))
+            .unwrap_or(Err(Unread::Overtaken))
+    }
+
+    /// One try of [`read`](Self::read): who is in a hurry goes on there only if this was overtaken.
+    #[inline(always)] // or what it returns passes through memory
+    pub(crate) fn try_read<'r, T>(
+        &'r self,
+        look: impl FnOnce(&'r Copy<'a, HEAD>) -> T,
+    ) -> Result<T, Unread> {
+        // Acquire: pairs with the Release in `publish`; who sees the number must see the words.
+        let before = self.sequence.load(Ordering::Acquire);
+        if number(before) == 0 {
+            return Err(Unread::Empty);
         }
-        Err(Unread::Overtaken)
+        let seen = look(self.copy(number(before)));
+        // Acquire fence: pairs with the Release fence in `publish`. If a word that we read is
+        // of a later publication, then the number below is at least that of its predecessor.
+        fence(Ordering::Acquire);
+        // Relaxed: ordered by the fence.
+        let after = self.sequence.load(Ordering::Relaxed);
+        if number(after).wrapping_sub(number(before)) < COPIES as u64 - 1 {
+            Ok(seen)
+        } else {
+            Err(Unread::Overtaken)
+        }
     }
 
     /// The mark of the last complete publication.
@@ -102,7 +121,8 @@ impl<'a> Latch<'a> {
         // Release fence: pairs with the Acquire fence in `read`; who sees a word from below must
         // see that the sequence had reached our predecessor.
         fence(Ordering::Release);
-        for (to, word) in self.copy(next).words.iter().zip(words) {
+        let copy = self.copy(next);
+        for (to, word) in copy.head.iter().chain(copy.rest).zip(words) {
             // Relaxed: ordered by the fence above and the Release below.
             to.store(word, Ordering::Relaxed);
         }
@@ -112,12 +132,8 @@ impl<'a> Latch<'a> {
     }
 
     #[inline]
-    fn copy(&self, number: u64) -> Copy<'a> {
-        let length = self.words.len() / COPIES;
-        let start = (number % COPIES as u64) as usize * length;
-        Copy {
-            words: &self.words[start..start + length],
-        }
+    fn copy(&self, number: u64) -> &Copy<'a, HEAD> {
+        &self.copies[(number % COPIES as u64) as usize]
     }
 }
 
@@ -132,6 +148,10 @@ fn number(sequence: u64) -> u64 {
 mod tests {
     use super::*;
 
+    fn load(word: &AtomicU64) -> u64 {
+        word.load(Ordering::Relaxed)
+    }
+
     fn words(length: usize) -> Vec<AtomicU64> {
         (0..length * COPIES).map(|_| AtomicU64::new(0)).collect()
     }
@@ -139,39 +159,30 @@ mod tests {
     #[test]
     fn nothing_published_is_said_so() {
         let (sequence, words) = (AtomicU64::new(0), words(2));
-        let latch = Latch {
-            sequence: &sequence,
-            words: &words,
-        };
-        assert_eq!(latch.read(|copy| copy.word(0)), Err(Unread::Empty));
+        let latch = Latch::<1>::new(&sequence, &words).unwrap();
+        assert_eq!(latch.read(|copy| load(&copy.head[0])), Err(Unread::Empty));
     }
 
     #[test]
     fn the_last_complete_publication_is_read() {
         let (sequence, words) = (AtomicU64::new(0), words(2));
-        let latch = Latch {
-            sequence: &sequence,
-            words: &words,
-        };
+        let latch = Latch::<1>::new(&sequence, &words).unwrap();
         for n in 1..20 {
             latch.publish([n, n * n], n % 3 == 0);
             assert_eq!(latch.is_marked(), n % 3 == 0);
-            let read = latch.read(|copy| (copy.word(0), copy.word(1), copy.word(2)));
-            assert_eq!(read, Ok((n, n * n, 0)));
+            let read = latch.read(|copy| (load(&copy.head[0]), load(&copy.rest[0])));
+            assert_eq!(read, Ok((n, n * n)));
         }
     }
 
     #[test]
     fn a_reader_that_is_overtaken_reads_again_and_gives_up_in_the_end() {
         let (sequence, words) = (AtomicU64::new(0), words(1));
-        let latch = Latch {
-            sequence: &sequence,
-            words: &words,
-        };
+        let latch = Latch::<1>::new(&sequence, &words).unwrap();
         latch.publish([1], false);
         let mut publications = vec![0, 2, 3];
         let read = latch.read(|copy| {
-            let word = copy.word(0);
+            let word = load(&copy.head[0]);
             (0..publications.pop().unwrap_or(0)).for_each(|n| latch.publish([100 + n], false));
             word
         });

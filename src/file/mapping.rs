@@ -6,7 +6,7 @@ use crate::algorithm::latch::Latch;
 use crate::algorithm::registry::{Registry, Slot};
 use crate::algorithm::word::{TokenWord, Word};
 use crate::engines::{Limits, Roster};
-use crate::layout::{Layout, NAME_WORDS, Section};
+use crate::layout::{Layout, NAME_WORDS, PUBLICATION_HEAD, Section};
 use crate::primitive::{Atomic, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fmt;
@@ -67,7 +67,7 @@ struct Parts<'a> {
     token_caps: &'a [AtomicU64],
     engines: &'a [EngineRecord],
     slots: &'a [Slot],
-    publications: &'a [AtomicU64],
+    latch: Latch<'a, PUBLICATION_HEAD>,
 }
 
 /// Types of which any bytes are a value, and which change under shared references only atomically.
@@ -120,7 +120,11 @@ impl Mapping {
             token_caps: bytes.section::<AtomicU64>(layout.token_caps),
             engines: bytes.section::<EngineRecord>(layout.engines),
             slots: bytes.section::<Slot>(layout.slots),
-            publications: bytes.section::<AtomicU64>(layout.publications),
+            latch: Latch::new(
+                &control.sequence.0,
+                bytes.section::<AtomicU64>(layout.publications),
+            )
+            .ok_or(io::ErrorKind::InvalidData)?,
         };
         // SAFETY: the parts lie in the mapping, which stays where it is until `_map` is dropped, after
         // `parts`; and no method hands them out for longer than it borrows `self`.
@@ -147,11 +151,8 @@ impl Mapping {
     }
 
     #[inline]
-    pub(crate) fn latch(&self) -> Latch<'_> {
-        Latch {
-            sequence: &self.parts.control.sequence.0,
-            words: self.parts.publications,
-        }
+    pub(crate) fn latch(&self) -> &Latch<'_, PUBLICATION_HEAD> {
+        &self.parts.latch
     }
 
     pub(crate) fn registry(&self) -> Registry<'_> {

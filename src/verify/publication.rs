@@ -38,7 +38,7 @@ impl Table {
                 wrong(at, format!("a KV usage of {share}"), "from 0 to 1".into())
             })
         };
-        let read = publication::read(&self.mapping().latch(), look);
+        let read = publication::read(self.mapping().latch(), look);
         match read {
             Ok(None) | Err(Unread::Empty) => Look::Fine,
             Ok(Some(fault)) => Look::Wrong(fault),

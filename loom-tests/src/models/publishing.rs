@@ -11,7 +11,10 @@ use std::sync::Arc;
 
 /// Reads; fails if the words are of different publications. 0 if there was no time to read one.
 fn read(scene: &Scene) -> u64 {
-    match scene.latch().read(|copy| (copy.word(0), copy.word(1))) {
+    match scene
+        .latch()
+        .read(|copy| (copy.head[0].load(Relaxed), copy.head[1].load(Relaxed)))
+    {
         Ok((one, two)) => {
             assert_eq!(one, two);
             one
@@ -75,8 +78,12 @@ fn a_route_by_a_snapshot_against_a_publication() {
             let lane = scene.registry().lane(slot, 0);
             counter.place(lane, Amount::request(2), None, || {
                 let by_snapshot = scene.latch().read(|copy| {
-                    let engine = (copy.word(0) % 2) as usize;
-                    (engine, counter.load(engine), copy.word(0) == copy.word(1))
+                    let engine = (copy.head[0].load(Relaxed) % 2) as usize;
+                    (
+                        engine,
+                        counter.load(engine),
+                        copy.head[0].load(Relaxed) == copy.head[1].load(Relaxed),
+                    )
                 });
                 let (engine, seen) = match by_snapshot {
                     Ok((engine, seen, whole)) => {

@@ -382,7 +382,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     fault(
         "a reader has no fence",
         LATCH,
-        &[("            fence(Ordering::Acquire);\n", "")],
+        &[("        fence(Ordering::Acquire);\n", "")],
         Catcher::Model("s1_"),
     ),
     fault(
