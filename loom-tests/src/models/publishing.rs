@@ -6,6 +6,7 @@
 use crate::algorithm::latch::Unread;
 use crate::death::live_for;
 use crate::explore::{explore, explore_deaths, race};
+use crate::primitive::Ordering::Relaxed;
 use crate::scene::Scene;
 use std::sync::Arc;
 
