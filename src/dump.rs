@@ -2,7 +2,7 @@
 
 use crate::algorithm::counter::PLANES;
 use crate::algorithm::registry::SlotWord;
-use crate::algorithm::word::{Amount, Intent, TokenWord, Word};
+use crate::algorithm::word::{Amount, Intent, TokenWord, Witness, Word};
 use crate::engines::{Limits, Roster};
 use crate::error::Result;
 use crate::file::is_locked;
@@ -196,8 +196,9 @@ fn in_the_control(n: usize, word: u64) -> String {
             return format!("engine slots in use {}, {weights}", roster.in_use());
         }
         33 => "engines ever put into slots",
-        34 => "publisher's pid",
-        35 => "engine changer's pid",
+        34 => "eras begun",
+        35 => "publisher's pid",
+        36 => "engine changer's pid",
         _ => "?",
     };
     format!("{name} {word}")
@@ -243,6 +244,7 @@ fn in_a_lane(n: usize, word: u64) -> String {
             let tokens = bytemuck::cast::<u64, TokenWord>(word).tokens();
             format!("{tokens} tokens before, version {}", word as u32)
         }
+        6 => format!("era {word}"),
         8 => format!("confirmed {word}"),
         _ => "?".to_owned(),
     }
@@ -252,7 +254,8 @@ fn in_a_ledger(plane: usize, row: usize, word: u64) -> String {
     match plane {
         0 => format!("row {row}: {word} requests admitted"),
         1 => format!("row {row}: {word} requests finished"),
-        _ => format!("row {row}: {} tokens", word as i64),
+        2 => format!("row {row}: {} tokens", word as i64),
+        _ => format!("row {row}: {:?}", Witness::from_bits(word)),
     }
 }
 
@@ -304,12 +307,14 @@ mod tests {
         let table = Table::options().engines(2).memfd().unwrap();
         let frontend = table.join().unwrap();
         let _permits = frontend.route_many(3).unwrap();
+        let _more = table.join().unwrap().route().unwrap();
         let dump = table.dump().unwrap();
         for said in [
             "magic \"HEADCNT",
             "2 Active by",
             "taken, joined 1 times",
             "row 1: 1 requests admitted",
+            "row 1: saw 1/",
         ] {
             assert!(dump.contains(said), "{said:?} in {dump}");
         }

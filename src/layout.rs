@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!      0  header       512  fixed at creation, checksummed, read once before mapping
-//!    512  control      384  a line of its own for each: marks; sequence; roster, publisher
+//!    512  control      384  a line of its own for each: marks; sequence; roster, eras, publisher
 //!   then, each on a 128-byte boundary, with E = max_engines, R = E + 1, S = max_frontends,
 //!   L = S * lanes:
 //!         words        R * 8    what is in flight: an engine a row, the last row is the table's own
@@ -12,8 +12,8 @@
 //!         engines      E * 256  generation, name and what the slot had admitted before
 //!         slots        S * 64   who has joined
 //!         lanes        L * 128  the operation that each lane is in
-//!         ledgers      L * 3 * R' * 8   what each lane has admitted, has finished, and holds of tokens;
-//!                               R' is R rounded up to 16
+//!         ledgers      L * 4 * R' * 8   what each lane has admitted, has finished, and holds of tokens, and
+//!                               what it has seen take effect; R' is R rounded up to 16
 //!         publications 4 * (64 + E * 16)   statistics: the last publication and three before it
 //! ```
 //!
@@ -28,7 +28,7 @@ use crate::algorithm::latch::COPIES;
 use crate::algorithm::word::MAX_LANES;
 
 /// The version of this layout.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// The first eight bytes of a table.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"HEADCNT\0");
 /// The bytes of the header.

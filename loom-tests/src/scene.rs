@@ -18,6 +18,7 @@ pub(crate) struct Scene {
     lanes: Vec<Lane>,
     ledgers: Vec<AtomicU64>,
     marks: AtomicU64,
+    eras: AtomicU64,
     slots: Vec<Slot>,
     sequence: AtomicU64,
     publications: Vec<AtomicU64>,
@@ -49,6 +50,7 @@ impl Scene {
                 .map(|_| AtomicU64::new(0))
                 .collect(),
             marks: AtomicU64::new(0),
+            eras: AtomicU64::new(0),
             slots: (0..slots).map(|_| Slot::new()).collect(),
             sequence: AtomicU64::new(0),
             publications: (0..COPIES * PUBLICATION)
@@ -98,6 +100,7 @@ impl Scene {
             ledgers: &self.ledgers,
             plane_stride: self.words.len(),
             marks: &self.marks,
+            eras: &self.eras,
         }
     }
 

@@ -11,9 +11,8 @@
 //! A row is two words, [`Word`] and [`TokenWord`]. An operation of lane `me` on a row:
 //!
 //! 1. reads the word and takes the next operation number, whose low bits are the *tag*;
-//! 2. *settles* the word: if the operation that wrote it may still be under way, makes the evidence
-//!    that it took effect outlive the word (raises `confirmed` of its lane) and brings the row's
-//!    tokens up to date;
+//! 2. *settles* the word: makes the evidence that the operation which wrote it took effect outlive
+//!    the word, and brings the row's tokens up to date;
 //! 3. writes down what it is about to do (`change`, what its ledger and the row's tokens are before,
 //!    then `intent`) and compare-and-swaps the word to `new value | me | tag`. This is the one step at
 //!    which the change takes effect, requests and tokens alike. On failure it has not: the intent
@@ -26,10 +25,27 @@
 //! - **Fields move only while idle.** A lane's operation number and its fields change only
 //!   while its intent is idle, so an active intent always has its own fields beside it.
 //! - **Evidence outlives the word.** An operation whose intent is active took effect if and only if
-//!   its row's word names it, or `confirmed` has reached its number: who overwrites the word has
-//!   raised `confirmed` before, and nobody raises it for an operation that did not happen.
+//!   its row's word names it, or the [`Witness`] of some lane on that row does, or `confirmed` has
+//!   reached its number. Who overwrites the word has left evidence before, and nobody leaves any of
+//!   an operation that did not happen.
 //! - **Tokens lag by at most one operation.** A word is overwritten only after the tokens of the
 //!   operation that it names were brought up to date.
+//!
+//! # Two kinds of evidence
+//!
+//! To settle a word by (q, tag) a lane could look at q's lane, and would nearly always learn that
+//! nothing is owed. But that look costs as much as the operation: q has just written there, so the
+//! line has to come from q's processor, and to go back. So it leaves the evidence in a place of its
+//! own, its *witness* on the row: "(q, tag) took effect, I saw it". A lane has one witness for each
+//! row, and so has to look before it overwrites that with another:
+//!
+//! - *The new one is of the same lane q.* Then q went on to a later operation, so the earlier one is
+//!   complete, and nobody needs to know of it any more.
+//! - *It is of another lane.* Now q's lane is looked at: if q still is in the operation, `confirmed`
+//!   is raised to its number, and stays.
+//!
+//! A word whose operation changed tokens is settled at once, by a look at its lane: its tokens may
+//! have to be brought up to date. So is one that is overwritten by nobody.
 //!
 //! # The late helper
 //!
@@ -48,19 +64,31 @@
 //! shows under its own lane; having seen n, h cannot see a word older than the one that n's start
 //! saw; so if the word still is w, then it was n that wrote it.
 //!
+//! # The old witness
+//!
+//! A witness may lie for years, and tags wrap: what it says of (q, tag) must not be taken for a later
+//! operation of q with that tag. So there is a count of *eras*, which each lane moves on whenever its
+//! operation numbers have come half the way to the same tag again, and writes down. A witness says
+//! in which era it was made. The era that q wrote down before its operation had begun when q's word
+//! was seen, so a witness of this operation is not of an era before; one of the last operation with
+//! that tag is, for q has moved the count on twice since.
+//!
 //! # What wraps
 //!
-//! A tag is 30 bits. Harm needs all of this at once: a process sleeps between settling a word and
-//! its compare-and-swap; meanwhile the word's last writer completes an exact multiple of 2^30
-//! operations (half a minute at full speed, spent between two instructions of the sleeper), the
-//! last of which leaves the same value and state in the word; and that writer dies in the few
-//! instructions before its ledger is written. A token version is 32 bits, and harm needs a helper
-//! that sleeps for an exact multiple of 2^32 token operations on that very row which leave the same
-//! token count. Operation numbers are 64 bits and do not wrap in the life of a machine.
+//! A tag is 29 bits. Harm needs all of this at once: a process sleeps between reading a word and its
+//! compare-and-swap; meanwhile the word's last writer completes 2^29 operations (a quarter of a
+//! minute at full speed, spent between two instructions of the sleeper); and that writer dies in the
+//! few instructions of one certain operation: of the one that left the same value, state and tag in
+//! the word, before its ledger is written; or of the first one after the sleeper's that has this tag,
+//! on that row. A token version is 32 bits, and harm needs a helper that sleeps for an exact multiple
+//! of 2^32 token operations on that very row which leave the same token count. Eras are counted
+//! modulo 2^23, and half of them are 2^50 operations: three years at full speed, and then a witness
+//! as old as that must meet its lane's death in one certain operation. Operation numbers are 64 bits
+//! and do not wrap in the life of a machine.
 
 pub(crate) mod audit;
 
-use super::word::{Amount, Intent, LaneId, NOBODY, RowState, Tag, TokenWord, Word};
+use super::word::{Amount, Era, Intent, LaneId, NOBODY, RowState, Tag, TokenWord, Witness, Word};
 use crate::primitive::{Atomic, AtomicU64, Ordering, about_to_write};
 #[cfg(loom)]
 use bytemuck::Zeroable;
@@ -81,7 +109,9 @@ pub(crate) struct Lane {
     held_tokens_before: AtomicU64,
     /// The tokens of the row, for an operation with tokens.
     tokens_before: Atomic<TokenWord>,
-    _rest_of_the_line: [u64; 2],
+    /// The era that its operations have begun last.
+    era: Atomic<Era>,
+    _rest_of_the_line: u64,
     /// The highest operation that somebody else has seen take effect. Written by others, and only
     /// raised. On a line of its own, for its writers are others.
     confirmed: AtomicU64,
@@ -97,7 +127,8 @@ impl Lane {
             total_before: AtomicU64::new(0),
             held_tokens_before: AtomicU64::new(0),
             tokens_before: Atomic::new(TokenWord::zeroed()),
-            _rest_of_the_line: [0; 2],
+            era: Atomic::new(Era::zeroed()),
+            _rest_of_the_line: 0,
             confirmed: AtomicU64::new(0),
         }
     }
@@ -132,16 +163,17 @@ impl Ledger {
     }
 }
 
-/// The three planes of a lane's ledger, each with a word for every row.
+/// What a lane keeps of every row: the three planes of its ledger, and its witness.
 #[derive(Clone, Copy)]
 enum Plane {
     Admitted = 0,
     Finished = 1,
     Tokens = 2,
+    Witness = 3,
 }
 
 /// How many planes there are.
-pub(crate) const PLANES: usize = 3;
+pub(crate) const PLANES: usize = 4;
 
 /// The rows of a table, with the lanes that change them and the ledgers that say whose the counts
 /// are.
@@ -158,6 +190,8 @@ pub(crate) struct Counter<'a> {
     pub(crate) plane_stride: usize,
     /// How many words nobody has written: the source of nobody's tags.
     pub(crate) marks: &'a AtomicU64,
+    /// How many eras have begun.
+    pub(crate) eras: &'a AtomicU64,
 }
 
 /// Where the operation that wrote a word stands.
@@ -218,9 +252,13 @@ impl<'a> Counter<'a> {
         let lane = &self.lanes[usize::from(me.0) - 1];
         // Relaxed, here and below where a ledger is read: the lane is ours, so these are our own
         // last stores, or those of a former holder from whom the lane's lock has handed them over.
-        let mut operation = lane.operation.load(Ordering::Relaxed).wrapping_add(1);
+        let last = lane.operation.load(Ordering::Relaxed);
+        let mut operation = last.wrapping_add(1);
         if seen.is_by(me, Tag::of(operation)) {
             operation = operation.wrapping_add(1);
+        }
+        if Era::ends_between(last, operation) {
+            self.begin_era(lane);
         }
         let tag = Tag::of(operation);
         let total = self.total(me, row, change);
@@ -340,13 +378,7 @@ impl<'a> Counter<'a> {
             return; // the ledger is right
         };
         if row < self.words.len() {
-            let word = self.load(row);
-            // Relaxed, after the Acquire in `load`: if the word no longer names the operation,
-            // then it is later than that of the overwriter, who raised `confirmed` before it.
-            let confirmed = lane.confirmed.load(Ordering::Relaxed);
-            let took_effect =
-                word.is_by(id, tag) || confirmed >= lane.operation.load(Ordering::Relaxed);
-            if took_effect {
+            if self.took_effect(id, lane, row, tag, self.load(row)) {
                 // Relaxed: they were stored before the intent that we acquired, by the dead holder.
                 let change = lane.change.load(Ordering::Relaxed);
                 if change.tokens() != 0 {
@@ -364,11 +396,27 @@ impl<'a> Counter<'a> {
         lane.intent.store(Intent::IDLE, Ordering::Release);
     }
 
-    /// Makes the operation that wrote `seen` outlive it. False if the word moved meanwhile.
+    /// Moves the count of eras on, for a lane that is idle.
+    #[cold]
+    #[inline(never)]
+    fn begin_era(&self, lane: &Lane) {
+        // Relaxed: made visible by the Release of the next words that the lane writes; who sees one of
+        // these must see a count that has begun this era.
+        let begun = self.eras.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        // Relaxed: made visible by the Release of the operation's number.
+        lane.era.store(Era::of(begun), Ordering::Relaxed);
+    }
+
+    /// Makes the evidence that the operation which wrote `seen` took effect outlive that word. False
+    /// if the word moved meanwhile.
     #[inline]
     fn settle(&self, row: usize, seen: Word, me: LaneId) -> bool {
-        if seen.lane() == me {
+        if seen.lane() == me || seen.lane() == NOBODY {
             return true; // our own last operation on this row, or nobody's
+        }
+        if me != NOBODY && !seen.is_with_tokens() {
+            self.witness(row, seen, me);
+            return true;
         }
         match self.standing(row, seen) {
             Standing::Complete => true,
@@ -382,24 +430,64 @@ impl<'a> Counter<'a> {
                 if change.tokens() != 0 {
                     self.advance_tokens(row, tokens_before, change);
                 }
-                // Relaxed: made visible by the Release of the compare-and-swap that overwrites
-                // the word; nobody needs it before. A maximum, not a store: a slower helper of
-                // an earlier operation must not lower it.
-                lane.confirmed.fetch_max(operation, Ordering::Relaxed);
+                confirm(lane, operation);
                 true
             }
         }
     }
 
+    /// Writes down, as lane `me`, that the operation which wrote `seen` took effect.
+    #[inline]
+    fn witness(&self, row: usize, seen: Word, me: LaneId) {
+        let mine = self.plane(me, row, Plane::Witness);
+        // Relaxed: our own word.
+        let last = Witness::from_bits(mine.load(Ordering::Relaxed));
+        if last.lane() != seen.lane() {
+            self.retire(row, last);
+        }
+        // Relaxed: the count is no lower than the lane's era was when it wrote the word that we have
+        // acquired.
+        let era = Era::of(self.eras.load(Ordering::Relaxed));
+        // Release: pairs with the Acquire in `is_witnessed`; who sees this in the place of the last
+        // one must see that the latter was confirmed.
+        mine.store(Witness::of(seen, era).to_bits(), Ordering::Release);
+    }
+
+    /// Makes the evidence in a witness outlive it, if it still is needed.
+    #[inline(never)]
+    fn retire(&self, row: usize, witness: Witness) {
+        let Some(lane) = self.lane(witness.lane()) else {
+            return; // there was none
+        };
+        // Acquire, twice: pairs with the Releases in `attempt`. Who sees the intent of an operation
+        // must see its number and the era it is of. So the number is that of the operation which
+        // was witnessed, or the era has moved on.
+        let operation = lane.operation.load(Ordering::Acquire);
+        let intent = lane.intent.load(Ordering::Acquire);
+        // Relaxed: ordered by these.
+        let began = lane.era.load(Ordering::Relaxed);
+        if intent == Intent::active(row, witness.tag())
+            && witness.tells_of(witness.lane(), witness.tag(), began)
+        {
+            confirm(lane, operation);
+        }
+    }
+
+    /// Whether any lane has seen the operation `tag` of lane `id` take effect on `row`. To be asked
+    /// after the row's word and before `confirmed`.
+    fn is_witnessed(&self, id: LaneId, row: usize, tag: Tag, began: Era) -> bool {
+        (1..=self.lanes.len()).any(|other| {
+            let witness = self.plane(LaneId(other as u16), row, Plane::Witness);
+            // Acquire: pairs with the Release in `witness`.
+            Witness::from_bits(witness.load(Ordering::Acquire)).tells_of(id, tag, began)
+        })
+    }
+
     /// Finds out whether the operation that wrote `seen` may still be under way.
     #[inline]
     fn standing(&self, row: usize, seen: Word) -> Standing<'a> {
-        // A lane that is not there (a damaged file) owes nothing, like nobody.
-        let Some(lane) = usize::from(seen.lane().0)
-            .checked_sub(1)
-            .and_then(|index| self.lanes.get(index))
-        else {
-            return Standing::Complete;
+        let Some(lane) = self.lane(seen.lane()) else {
+            return Standing::Complete; // nobody's
         };
         // Acquire: pairs with the Release of the number in `attempt`; see the late helper above.
         let operation = lane.operation.load(Ordering::Acquire);
@@ -428,7 +516,11 @@ impl<'a> Counter<'a> {
 
     /// The tokens of `row` when its word was `seen`, or `None` if the word moved meanwhile.
     fn tokens_at(&self, row: usize, seen: Word) -> Option<TokenWord> {
-        match self.standing(row, seen) {
+        let standing = match seen.is_with_tokens() {
+            true => self.standing(row, seen),
+            false => Standing::Complete,
+        };
+        match standing {
             Standing::Moved => None,
             Standing::UnderWay {
                 change,
@@ -465,6 +557,26 @@ impl<'a> Counter<'a> {
             .store(held, Ordering::Relaxed);
     }
 
+    /// Whether the operation `tag` that lane `id` is in took effect on `row`, whose word is `seen`.
+    fn took_effect(&self, id: LaneId, lane: &Lane, row: usize, tag: Tag, seen: Word) -> bool {
+        if seen.is_by(id, tag) {
+            return true;
+        }
+        // Relaxed: stored before the intent that the caller has acquired.
+        let began = lane.era.load(Ordering::Relaxed);
+        let operation = lane.operation.load(Ordering::Relaxed);
+        // If the word no longer names the operation, then it is that of its overwriter or a later one,
+        // and the caller has acquired it: so this sees a witness that the overwriter has left, or
+        // what was written in its place; and the Relaxed load sees `confirmed` as whoever left no
+        // witness has raised it, or whoever has replaced one.
+        self.is_witnessed(id, row, tag, began)
+            || lane.confirmed.load(Ordering::Relaxed) >= operation
+    }
+
+    fn lane(&self, id: LaneId) -> Option<&'a Lane> {
+        self.lanes.get(usize::from(id.0).checked_sub(1)?)
+    }
+
     /// The total that `change` adds to.
     #[inline]
     fn total(&self, id: LaneId, row: usize, change: Amount) -> &'a AtomicU64 {
@@ -486,4 +598,12 @@ impl<'a> Counter<'a> {
 #[inline]
 fn after(before: u64, change: Amount) -> u64 {
     before.wrapping_add(change.requests().unsigned_abs())
+}
+
+/// Makes known for ever that an operation took effect.
+fn confirm(lane: &Lane, operation: u64) {
+    // Relaxed: made visible by the Release of the witness or the compare-and-swap that overwrites
+    // the evidence; nobody needs it before. A maximum, not a store: a slower helper of an earlier
+    // operation must not lower it.
+    lane.confirmed.fetch_max(operation, Ordering::Relaxed);
 }

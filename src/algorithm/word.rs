@@ -1,21 +1,25 @@
 //! The 64-bit words of the counter, and what their bits mean.
 //!
 //! ```text
-//! Word        state 2 | value 20 | lane 12 | tag 30      what is in flight on a row, and who said so
-//! TokenWord   tokens 32          | version 32            the tokens of the same requests
-//! Amount      requests 24 | tokens 40                    what an operation changes
-//! Intent      active 1 | 0 (20) | row 13 | tag 30        the operation that a lane is in
+//! Word        state 2 | value 20 | lane 12 | tokens 1 | tag 29   what is in flight on a row, and who said so
+//! TokenWord   tokens 32 | version 32                             the tokens of the same requests
+//! Amount      requests 24 | tokens 40                            what an operation changes
+//! Intent      active 1 | 0 (21) | row 13 | tag 29                the operation that a lane is in
+//! Witness     era 23 | lane 12 | tag 29                          an operation that a lane has seen take effect
 //! ```
 //!
 //! `lane` and `tag` name the operation that wrote a word; the tag is the low bits of that
-//! operation's number. Lane 0 is nobody: a word written by nobody owes nothing to any ledger.
+//! operation's number, and `tokens` says whether it changed any. Lane 0 is nobody: a word written by
+//! nobody owes nothing to any ledger.
 
 use bytemuck::{Pod, Zeroable};
 
-const TAG_BITS: u32 = 30;
+const TAG_BITS: u32 = 29;
 const LANE_BITS: u32 = 12;
 const VALUE_BITS: u32 = 20;
-const VALUE_SHIFT: u32 = TAG_BITS + LANE_BITS;
+const WITH_TOKENS: u64 = 1 << TAG_BITS;
+const LANE_SHIFT: u32 = TAG_BITS + 1;
+const VALUE_SHIFT: u32 = LANE_SHIFT + LANE_BITS;
 const STATE_SHIFT: u32 = VALUE_SHIFT + VALUE_BITS;
 const VALUE_MASK: u64 = (1 << VALUE_BITS) - 1;
 const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
@@ -90,12 +94,18 @@ impl Word {
 
     #[inline]
     pub(crate) fn lane(self) -> LaneId {
-        LaneId(((self.0 >> TAG_BITS) & LANE_MASK) as u16)
+        LaneId(((self.0 >> LANE_SHIFT) & LANE_MASK) as u16)
     }
 
     #[inline]
     pub(crate) fn tag(self) -> Tag {
         Tag(self.0 & TAG_MASK)
+    }
+
+    /// Whether the operation that wrote it changed the row's tokens, too.
+    #[inline]
+    pub(crate) fn is_with_tokens(self) -> bool {
+        self.0 & WITH_TOKENS != 0
     }
 
     #[inline]
@@ -114,7 +124,8 @@ impl Word {
     #[inline]
     pub(crate) fn changed(self, change: Amount, lane: LaneId, tag: Tag) -> Self {
         let value = (i64::from(self.value()) + change.requests()).clamp(0, MAX_REQUESTS.into());
-        Self::pack(value as u64, self.state(), lane, tag)
+        let tokens = u64::from(change.tokens() != 0) * WITH_TOKENS;
+        Self(Self::pack(value as u64, self.state(), lane, tag).0 | tokens)
     }
 
     /// This word in another state, written by nobody.
@@ -127,7 +138,7 @@ impl Word {
         Self(
             (value << VALUE_SHIFT)
                 | ((state as u64) << STATE_SHIFT)
-                | (u64::from(lane.0) << TAG_BITS)
+                | (u64::from(lane.0) << LANE_SHIFT)
                 | tag.0,
         )
     }
@@ -238,6 +249,84 @@ impl Intent {
     }
 }
 
+/// An operation that a lane has seen take effect on a row, and the era that it saw then.
+///
+/// Zero bytes are none.
+#[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(transparent)]
+pub(crate) struct Witness(u64);
+
+const WITNESS_SHIFT: u32 = TAG_BITS + LANE_BITS;
+
+impl Witness {
+    /// That the operation which wrote `word` took effect.
+    #[inline]
+    pub(crate) fn of(word: Word, era: Era) -> Self {
+        Self((era.0 << WITNESS_SHIFT) | (u64::from(word.lane().0) << TAG_BITS) | word.tag().0)
+    }
+
+    #[inline]
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    #[inline]
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    pub(crate) fn lane(self) -> LaneId {
+        LaneId(((self.0 >> TAG_BITS) & LANE_MASK) as u16)
+    }
+
+    #[inline]
+    pub(crate) fn tag(self) -> Tag {
+        Tag(self.0 & TAG_MASK)
+    }
+
+    fn era(self) -> Era {
+        Era(self.0 >> WITNESS_SHIFT)
+    }
+
+    /// Whether it tells of the operation with this tag that `lane` is in, in an era that began with
+    /// `began`.
+    pub(crate) fn tells_of(self, lane: LaneId, tag: Tag, began: Era) -> bool {
+        self.lane() == lane && self.tag() == tag && self.era().is_not_before(began)
+    }
+}
+
+impl core::fmt::Debug for Witness {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let (lane, tag, era) = (self.lane().0, self.tag().0, self.era().0);
+        write!(f, "saw {lane}/{tag} in era {era}")
+    }
+}
+
+/// A number that moves whenever the tags of any lane have gone half of their way around.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(transparent)]
+pub(crate) struct Era(u64);
+
+const ERA_BITS: u32 = u64::BITS - WITNESS_SHIFT;
+
+impl Era {
+    #[inline]
+    pub(crate) fn of(count: u64) -> Self {
+        Self(count & ((1 << ERA_BITS) - 1))
+    }
+
+    /// Whether an era ends between two operations of a lane.
+    #[inline]
+    pub(crate) fn ends_between(one: u64, next: u64) -> bool {
+        (one ^ next) >> (TAG_BITS - 1) != 0
+    }
+
+    fn is_not_before(self, other: Self) -> bool {
+        Self::of(self.0.wrapping_sub(other.0)).0 < 1 << (ERA_BITS - 1)
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
@@ -286,6 +375,48 @@ mod tests {
             for state in [RowState::Removed, RowState::Draining, RowState::Down] {
                 prop_assert!(word(values.1, state, lanes.1).rank() > one.rank());
             }
+        }
+
+        #[test]
+        fn a_word_says_whether_tokens_changed(tokens in -9..9_i64, operation: u64) {
+            let word = Word::pack(5, RowState::Active, NOBODY, Tag::of(0));
+            let change = Amount::new(1, tokens);
+            let changed = word.changed(change, LaneId(MAX_LANES as u16), Tag::of(operation));
+            prop_assert_eq!(changed.is_with_tokens(), tokens != 0);
+            prop_assert!(changed.is_by(LaneId(MAX_LANES as u16), Tag::of(operation)));
+            prop_assert_eq!(changed.value(), 6);
+        }
+
+        #[test]
+        fn a_witness_tells_of_one_operation(
+            lanes in (1..=MAX_LANES as u16, 1..=MAX_LANES as u16),
+            operations: (u64, u64),
+            count: u64,
+            later in 1..1_u64 << (ERA_BITS - 1),
+        ) {
+            let [one, other] = [operations.0, operations.1].map(Tag::of);
+            let word = Word::pack(3, RowState::Active, LaneId(lanes.0), one);
+            let witness = Witness::of(word, Era::of(count));
+            let tells = witness.tells_of(LaneId(lanes.1), other, Era::of(count));
+            prop_assert_eq!(tells, lanes.0 == lanes.1 && one == other);
+            let earlier = Era::of(count.wrapping_sub(later));
+            prop_assert!(witness.tells_of(LaneId(lanes.0), one, earlier));
+            let after_it = Era::of(count.wrapping_add(later));
+            prop_assert!(!witness.tells_of(LaneId(lanes.0), one, after_it));
+        }
+
+        #[test]
+        fn two_eras_end_before_a_tag_comes_back(operation in ..u64::MAX / 2, step in 1..3_u64) {
+            let mut ends = 0;
+            let mut last = operation;
+            // In steps that are not all those of a lane, but as fine as it takes.
+            while last < operation + (1 << TAG_BITS) - (1 << 20) {
+                let next = last + (1 << 20) + step;
+                ends += u32::from(Era::ends_between(last, next));
+                last = next;
+            }
+            let to_the_end = Era::ends_between(last, operation + (1 << TAG_BITS));
+            prop_assert!(ends + u32::from(to_the_end) >= 2);
         }
 
         #[test]

@@ -26,6 +26,8 @@ pub(crate) struct Control {
     pub(crate) roster: Atomic<Roster>,
     /// How many engines were ever put into slots.
     pub(crate) arrivals: AtomicU64,
+    /// How many eras of operation numbers have begun.
+    pub(crate) eras: AtomicU64,
     /// The publisher as it sees itself: for people only.
     pub(crate) publisher_pid: AtomicU64,
     /// Whoever changes the engines, as it sees itself: for people only.
@@ -115,6 +117,7 @@ impl Mapping {
                 ledgers: bytes.section::<AtomicU64>(layout.ledgers),
                 plane_stride: layout.geometry.plane_stride(),
                 marks: &control.marks.0,
+                eras: &control.eras,
             },
             limits: bytes.section::<Atomic<Limits>>(layout.limits),
             token_caps: bytes.section::<AtomicU64>(layout.token_caps),

@@ -36,10 +36,11 @@ fn die_beside(
     slots: (usize, usize),
     accesses: usize,
     victim: impl Fn(&Scene, usize) + 'static,
+    survivor: impl Fn(&Scene, usize) -> Permits,
 ) -> (Permits, bool) {
     let dying = scene.with(move |scene| live_for(accesses, || victim(scene, slots.0)).is_none());
     let dying = thread::spawn(dying);
-    let permits = route_with_tokens(scene, slots.1);
+    let permits = survivor(scene, slots.1);
     let died = dying.join().unwrap();
     scene.dies(slots.0);
     (permits, died)
@@ -79,6 +80,10 @@ fn route_and_finish(scene: &Scene, slot: usize) -> Permits {
     let permit = scene.route(slot, 0).unwrap();
     scene.finish(slot, permit, 0);
     vec![]
+}
+
+fn route(scene: &Scene, slot: usize) -> Permits {
+    vec![(scene.route(slot, 0).unwrap(), 0)]
 }
 
 fn route_with_tokens(scene: &Scene, slot: usize) -> Permits {
@@ -179,17 +184,17 @@ fn k1_death_under_the_tables_cap() {
 #[test]
 fn k1_death_after_many_operations_with_a_late_helper() {
     // Enough operations for narrow tags to come round while a helper sleeps: the word that it has
-    // loaded is by an operation of the same tag as the one in which its writer dies.
+    // loaded is by an operation of the same tag as the one in which its writer dies. The first one
+    // has tokens, or nobody would help.
     explore_deaths("death after many operations", 1, |accesses| {
-        let before = |scene: &Scene, slot| _ = scene.route(slot, 0);
+        let before = |scene: &Scene, slot| _ = scene.route(slot, 5);
         let victim = |scene: &Scene, slot| {
             for _ in 0..2 {
-                scene.finish(slot, 0, 0);
                 scene.route(slot, 0);
+                scene.finish(slot, 0, 0);
             }
         };
-        let survivor = |scene: &Scene, slot| vec![(scene.route(slot, 0).unwrap(), 0)];
-        die_and_reap(Scene::new(1, 2), accesses, before, victim, survivor)
+        die_and_reap(Scene::new(1, 2), accesses, before, victim, route)
     });
 }
 
@@ -202,13 +207,13 @@ fn k1_death_with_two_helpers_of_different_operations() {
         let third = scene.join();
         let helper = {
             let scene = Arc::clone(&scene);
-            thread::spawn(move || route_with_tokens(&scene, third))
+            thread::spawn(move || route(&scene, third))
         };
         let victim = |scene: &Scene, slot| {
-            scene.route(slot, 0);
-            scene.route(slot, 0);
+            scene.route(slot, 5);
+            scene.route(slot, 5);
         };
-        let (mut permits, died) = die_beside(&scene, slots, accesses, victim);
+        let (mut permits, died) = die_beside(&scene, slots, accesses, victim, route);
         permits.extend(helper.join().unwrap());
         scene.reap();
         assert_as_good_as_new(&scene, slots.0, &permits);
@@ -263,7 +268,7 @@ fn k1_death_in_route_and_then_of_the_reaper() {
         let scene = Arc::new(Scene::new(1, 2));
         let slots = (scene.join(), scene.join());
         let victim = |scene: &Scene, slot| _ = scene.route(slot, 5);
-        let (mut permits, died) = die_beside(&scene, slots, first, victim);
+        let (mut permits, died) = die_beside(&scene, slots, first, victim, route_with_tokens);
         let reaper = scene.with(move |scene| live_for(second, || scene.reap()).is_none());
         let reaper = thread::spawn(reaper);
         permits.extend(route_with_tokens(&scene, slots.1));

@@ -3,3 +3,4 @@ mod crashes;
 mod holding;
 mod publishing;
 mod registry;
+mod witnesses;

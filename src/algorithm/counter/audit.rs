@@ -2,9 +2,9 @@
 //!
 //! Nothing here writes. What is exact, and when, is said at each function; the argument for
 //! [`Counter::ledger_at`] is that of recovery: an operation whose intent is active took effect if and
-//! only if its row's word names it, or `confirmed` has reached its number.
+//! only if its row's word names it, or a witness does, or `confirmed` has reached its number.
 
-use super::{Counter, Lane, Ledger, after};
+use super::{Counter, Ledger, after};
 use crate::algorithm::word::{Amount, Intent, LaneId, Tag, Word};
 use crate::primitive::{Ordering, fence};
 
@@ -45,9 +45,7 @@ impl Counter<'_> {
         // Acquire: pairs with the Release of this field in `attempt`; if it is of a later operation,
         // then the number below is, too.
         let change = lane.change.load(Ordering::Acquire);
-        // Relaxed: who overwrote the operation's word has raised this before, and the caller has
-        // acquired a word that is that one or a later one.
-        let confirmed = lane.confirmed.load(Ordering::Relaxed);
+        let took_effect = self.took_effect(id, lane, row, tag, seen);
         // Relaxed, twice: ordered after the Acquires above, and coherence does the rest.
         let still = tag == Tag::of(operation)
             && lane.operation.load(Ordering::Relaxed) == operation
@@ -55,7 +53,6 @@ impl Counter<'_> {
         if !still {
             return None;
         }
-        let took_effect = seen.is_by(id, tag) || confirmed >= operation;
         let owed = if took_effect { change } else { Amount::ZERO };
         let total = match change.requests() {
             ..0 => &mut ledger.finished,
@@ -109,9 +106,5 @@ impl Counter<'_> {
             }
             _ => Some(LaneFault::Intent(bytemuck::cast(intent))),
         }
-    }
-
-    fn lane(&self, id: LaneId) -> Option<&Lane> {
-        self.lanes.get(usize::from(id.0).checked_sub(1)?)
     }
 }

@@ -1,0 +1,126 @@
+//! K1: a lane dies in an operation whose only evidence is another lane's witness, and that witness has
+//! to make room, or is old.
+//!
+//! Bounds: what comes before and after the race is fixed, since how operations interleave is shown in
+//! the other models. Two preemptions let one side come in between any two accesses of the other, and
+//! go on once more.
+
+use crate::death::live_for;
+use crate::explore::{explore_deaths, race};
+use crate::scene::Scene;
+use std::sync::Arc;
+
+/// A table of one engine, on which a frontend dies in a route after so many accesses, while another
+/// routes. Both have been at it before.
+struct Aftermath {
+    scene: Arc<Scene>,
+    dead: usize,
+    survivor: usize,
+    third: usize,
+    died: bool,
+}
+
+impl Aftermath {
+    fn of_a_death(accesses: usize) -> Self {
+        let scene = Arc::new(Scene::new(1, 3));
+        let [dead, survivor, third] = [scene.join(), scene.join(), scene.join()];
+        let victim = move |scene: &Scene| live_for(accesses, || scene.route(dead, 0)).is_none();
+        let route = move |scene: &Scene| scene.route(survivor, 0);
+        let (died, _) = race(scene.with(victim), scene.with(route));
+        scene.dies(dead);
+        Self {
+            scene,
+            dead,
+            survivor,
+            third,
+            died,
+        }
+    }
+
+    fn route(&self, slot: usize) {
+        self.scene.route(slot, 0).expect("there is no cap");
+    }
+
+    /// The counts are those of so many living permits.
+    fn ends_with(self, permits: usize) -> bool {
+        self.scene.reap();
+        self.scene.assert_counts(&vec![(0, 0); permits]);
+        assert_eq!(self.scene.ledger(self.dead, 0).requests(), 0);
+        self.died
+    }
+}
+
+#[test]
+fn k1_death_whose_witness_makes_room_for_another() {
+    explore_deaths("death, and the witness makes room", 3, |accesses| {
+        let after = Aftermath::of_a_death(accesses);
+        // The third overwrites the survivor's word, and that one the third's.
+        after.route(after.third);
+        after.route(after.survivor);
+        after.ends_with(3)
+    });
+}
+
+#[test]
+fn k1_death_whose_witness_makes_room_during_the_reap() {
+    explore_deaths(
+        "death, and the witness makes room in a reap",
+        2,
+        |accesses| {
+            let after = Aftermath::of_a_death(accesses);
+            after.route(after.third);
+            let survivor = after.survivor;
+            let route = move |scene: &Scene| scene.route(survivor, 0);
+            race(after.scene.with(Scene::reap), after.scene.with(route));
+            after.ends_with(3)
+        },
+    );
+}
+
+#[test]
+fn k1_a_witness_makes_room_while_its_lane_goes_on() {
+    explore_deaths("death after a witness made room", 2, |accesses| {
+        let scene = Arc::new(Scene::new(1, 3));
+        let [victim, survivor, third] = [scene.join(), scene.join(), scene.join()];
+        for slot in [victim, survivor, third] {
+            scene.route(slot, 0);
+        }
+        // The survivor's witness is of an operation that is complete, and its lane is in others.
+        let life = move |scene: &Scene| {
+            let life = || {
+                scene.finish(victim, 0, 0);
+                scene.route(victim, 0);
+            };
+            live_for(accesses, life).is_none()
+        };
+        let route = move |scene: &Scene| scene.route(survivor, 0);
+        let (died, _) = race(scene.with(life), scene.with(route));
+        scene.dies(victim);
+        scene.reap();
+        scene.assert_counts(&[(0, 0); 3]);
+        died
+    });
+}
+
+#[test]
+fn k1_death_long_after_a_witness() {
+    // Enough operations for narrow tags to come round: the witness names the tag of the operation in
+    // which its lane dies.
+    explore_deaths("death long after a witness", 2, |accesses| {
+        let scene = Arc::new(Scene::new(1, 2));
+        let [victim, survivor] = [scene.join(), scene.join()];
+        scene.route(victim, 0);
+        scene.route(survivor, 0);
+        let life = || {
+            for _ in 0..3 {
+                scene.finish(victim, 0, 0);
+                scene.route(victim, 0);
+            }
+        };
+        let died = live_for(accesses, life).is_none();
+        scene.dies(victim);
+        scene.reap();
+        scene.assert_counts(&[(0, 0)]);
+        died
+    });
+}

@@ -1,0 +1,157 @@
+//! The choice, the file, and what users see.
+
+use super::{Catcher, Mutant, fault};
+
+pub(super) const FAULTS: &[Mutant] = &[
+    fault(
+        "ties go to the engine of the lowest number",
+        "src/choose.rs",
+        &[("if !tied || last_chosen < self.last_chosen {", "if !tied {")],
+        Catcher::Test("counting", "c7_"),
+    ),
+    fault(
+        "ties go to the next engine in number",
+        "src/turns.rs",
+        &[(
+            "        self.chosen[engine].store(number(turn, engine), Ordering::Relaxed);
+    }
+
+    /// Halves",
+            "        let n = self.chosen.len(); (1..=n).for_each(|i| self.chosen[(engine + i) % n].store(number(turn + i as u64, (engine + i) % n), Ordering::Relaxed));
+    }
+
+    /// Halves",
+        )],
+        Catcher::Unit("c7_"),
+    ),
+    fault(
+        "an engine at its cap is chosen for its count",
+        "src/operation.rs",
+        &[(
+            "            && seen.value() < engines.limits(least.engine).max_in_flight()\n",
+            "",
+        )],
+        Catcher::Test("counting", "c4_"),
+    ),
+    fault(
+        "a closed engine is chosen for its count",
+        "src/operation.rs",
+        &[(
+            "seen.is_active()\n            && seen.value()",
+            "seen.value()",
+        )],
+        Catcher::Test("policies", "a_plain_route"),
+    ),
+    fault(
+        "counts are compared where weights differ",
+        "src/operation.rs",
+        &[(
+            "if roster.weights_differ() || mapping",
+            "if mapping",
+        )],
+        Catcher::Test("policies", "a_plain_route"),
+    ),
+    fault(
+        "pressure does not count",
+        "src/publication.rs",
+        &[(
+            "(stats.iter()).any(|s| s.waiting > 0 && s.pressure() > 0.0)",
+            "(stats.iter()).any(|s| s.waiting > 0 && s.pressure() > 10.0)",
+        )],
+        Catcher::Test("policies", "a_plain_route"),
+    ),
+    fault(
+        "a floor that the snapshot can lower",
+        "src/load.rs",
+        &[("(u64::from(c.word.value()).max(has) + 3", "(has + 3")],
+        Catcher::Test("publishing", "s3_"),
+    ),
+    fault(
+        "old news counts",
+        "src/choose.rs",
+        &[(
+            "is_some_and(|age| age < limit)",
+            "is_some_and(|age| age < limit.max(u64::MAX))",
+        )],
+        Catcher::Test("publishing", "s4_"),
+    ),
+    fault(
+        "statistics stick to a slot",
+        "src/publication.rs",
+        &[(
+            "        if !origin.is_of(engines.generation(engine)) {",
+            "        if !origin.is_of(engines.generation(engine)) && engine > usize::MAX - 1 {",
+        )],
+        Catcher::Test("publishing", "statistics_of_an_engine"),
+    ),
+    fault(
+        "an engine's count is forgotten when its state changes",
+        "src/algorithm/word.rs",
+        &[(
+            "Self::pack(self.value().into(), state, NOBODY, tag)",
+            "Self::pack(u64::from(self.value() / u32::MAX), state, NOBODY, tag)",
+        )],
+        Catcher::Test("counting", "c8_"),
+    ),
+    fault(
+        "a cap is changed, and those who have read the old one are not made to choose anew",
+        "src/engine_list.rs",
+        &[(
+            "        engines.mark(engine, |word| Some(word.state()));\n",
+            "",
+        )],
+        Catcher::Test("engines", "a_lower_cap"),
+    ),
+    fault(
+        "locks are those of the process, not of the open file",
+        "src/file/lock.rs",
+        &[(
+            "ofd(self.fd.as_fd(), libc::F_OFD_SETLK, libc::F_WRLCK, byte)",
+            "ofd(self.fd.as_fd(), libc::F_SETLK, libc::F_WRLCK, byte)",
+        )],
+        Catcher::Test("crashes", "k"),
+    ),
+    fault(
+        "a child keeps its parent's locked files",
+        "src/file/fork.rs",
+        &[(
+            "    entries().for_each(Entry::close);",
+            "    let _ = Entry::close;",
+        )],
+        Catcher::Test("crashes", "k3_"),
+    ),
+    fault(
+        "a child takes itself for its parent",
+        "src/file/fork.rs",
+        &[(
+            "self.mark.load(Ordering::Relaxed) == self.own",
+            "self.mark.load(Ordering::Relaxed) != self.own + 1000",
+        )],
+        Catcher::Test("crashes", "k3_a_child_never"),
+    ),
+    fault(
+        "a table is named before it is finished",
+        "src/file/open.rs",
+        &[
+            (
+                "        let table = Self::finish(file, path, header, fill)?;
+        let unnamed = format!(\"/proc/thread-self/fd/{}\", table.file.as_raw_fd());",
+                "        let unnamed = format!(\"/proc/thread-self/fd/{}\", file.as_raw_fd());",
+            ),
+            (
+                "            Ok(()) => Ok(table),",
+                "            Ok(()) => Self::finish(file, path, header, fill),",
+            ),
+        ],
+        Catcher::Test("file", "f1_"),
+    ),
+    fault(
+        "memory is not reserved",
+        "src/file/open.rs",
+        &[(
+            "rustix::fs::fallocate(file, none, start as u64, length))",
+            "rustix::fs::ftruncate(file, start as u64 + length).map(|()| drop(none)))",
+        )],
+        Catcher::Test("file", "f3_"),
+    ),
+];

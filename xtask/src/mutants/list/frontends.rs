@@ -1,0 +1,106 @@
+//! Who has joined, and who still needs a seat.
+
+use super::{A_LOCK_ORDERS, Catcher, Mutant, fault};
+
+const HOLD: &str = "src/algorithm/hold.rs";
+const REGISTRY: &str = "src/algorithm/registry.rs";
+
+pub(super) const FAULTS: &[Mutant] = &[
+    fault(
+        "a slot's word is loaded without Acquire",
+        REGISTRY,
+        &[(
+            "self.word.load(Ordering::Acquire)",
+            "self.word.load(Ordering::Relaxed)",
+        )],
+        Catcher::Model("k1_"),
+    )
+    .harmless(A_LOCK_ORDERS),
+    fault(
+        "a joiner does not look again once it has the lock",
+        REGISTRY,
+        &[(
+            "            if !word.is_taken() {
+                slot.set(word.taken());",
+            "            {
+                slot.set(word.taken());",
+        )],
+        Catcher::Model("k1_a_slot_whose_frontend_has_just_died"),
+    ),
+    fault(
+        "a reaper does not look again once it has the lock",
+        REGISTRY,
+        &[(
+            "            if word.is_taken() {
+                slot.set(word.reaping());",
+            "            {
+                slot.set(word.reaping());",
+        )],
+        Catcher::Model("k1_two_reapers"),
+    ),
+    fault(
+        "a reaper does not recover the lanes",
+        REGISTRY,
+        &[(
+            "            self.counter.recover(self.lane(slot, lane));",
+            "            let _ = lane;",
+        )],
+        Catcher::Model("k1_death_in_route_with_tokens"),
+    ),
+    fault(
+        "a slot is vacated before it is empty",
+        REGISTRY,
+        &[(
+            "                self.empty(index, &mut returned);
+                self.vacate(index);
+",
+            "                self.vacate(index);
+                self.empty(index, &mut returned);
+",
+        )],
+        Catcher::Model("k1_death_of_the_reaper"),
+    ),
+    fault(
+        "a slot is vacated without Release",
+        REGISTRY,
+        &[(
+            "        self.word.store(word, Ordering::Release);",
+            "        self.word.store(word, Ordering::Relaxed);",
+        )],
+        Catcher::Model("k1_join_against"),
+    )
+    .harmless(A_LOCK_ORDERS),
+    fault(
+        "the end of a permit is counted without Release",
+        HOLD,
+        &[(
+            ".store(permits.wrapping_sub(1), Ordering::Release);",
+            ".store(permits.wrapping_sub(1), Ordering::Relaxed);",
+        )],
+        Catcher::Model("holding"),
+    ),
+    fault(
+        "a lane is left without Release",
+        HOLD,
+        &[(
+            "self.busy.store(0, Ordering::Release);",
+            "self.busy.store(0, Ordering::Relaxed);",
+        )],
+        Catcher::Model("holding"),
+    ),
+    fault(
+        "a seat is taken apart while a lane is busy",
+        HOLD,
+        &[(
+            "permits == 0 && !lanes.into_iter().any(LaneHold::is_busy)",
+            "permits == 0 && { let _ = lanes; true }",
+        )],
+        Catcher::Model("holding"),
+    ),
+    fault(
+        "who has a seat in hand does not look again when others had reason to",
+        HOLD,
+        &[("if now == seen {", "if now >= seen {")],
+        Catcher::Model("holding"),
+    ),
+];

@@ -1,0 +1,84 @@
+//! The faults, and what has to catch each.
+
+mod counter;
+mod face;
+mod frontends;
+mod publishing;
+
+use std::fmt;
+
+/// A fault.
+#[derive(Debug)]
+pub(crate) struct Mutant {
+    pub(crate) name: &'static str,
+    pub(crate) file: &'static str,
+    /// What is replaced by what; each stands in the file exactly once.
+    pub(crate) edits: &'static [(&'static str, &'static str)],
+    /// Whether tags have two bits, so that they come round within a model.
+    pub(crate) narrow_tags: bool,
+    pub(crate) catcher: Catcher,
+    /// Why nothing has to catch it, if nothing has.
+    pub(crate) harmless: Option<&'static str>,
+}
+
+/// What catches a fault: the tests whose name contains the last word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Catcher {
+    Model(&'static str),
+    Unit(&'static str),
+    Test(&'static str, &'static str),
+}
+
+impl fmt::Display for Catcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Model(name) => write!(f, "the model {name}"),
+            Self::Unit(name) => write!(f, "the unit test {name}"),
+            Self::Test(suite, name) => write!(f, "{suite}::{name}"),
+        }
+    }
+}
+
+const fn fault(
+    name: &'static str,
+    file: &'static str,
+    edits: &'static [(&'static str, &'static str)],
+    catcher: Catcher,
+) -> Mutant {
+    Mutant {
+        name,
+        file,
+        edits,
+        narrow_tags: false,
+        catcher,
+        harmless: None,
+    }
+}
+
+impl Mutant {
+    const fn with_narrow_tags(mut self) -> Self {
+        self.narrow_tags = true;
+        self
+    }
+
+    const fn harmless(mut self, why: &'static str) -> Self {
+        self.harmless = Some(why);
+        self
+    }
+}
+
+/// Why an ordering between one holder of a lock and the next cannot be missed.
+const A_LOCK_ORDERS: &str = "whoever acts on it holds the lock, and a lock orders what was done under it; the \
+                             ordering is there so that nothing rests on the kernel's lock being a barrier";
+
+/// All of them.
+pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
+    [
+        counter::FAULTS,
+        publishing::FAULTS,
+        frontends::FAULTS,
+        face::FAULTS,
+    ]
+    .into_iter()
+    .flatten()
+}
