@@ -459,12 +459,13 @@ impl<'a> Counter<'a> {
         let Some(lane) = self.lane(witness.lane()) else {
             return; // there was none
         };
-        // Acquire, twice: pairs with the Releases in `attempt`. Who sees the intent of an operation
-        // must see its number and the era it is of. So the number is that of the operation which
-        // was witnessed, or the era has moved on.
+        // Acquire: pairs with the Release of the number in `attempt`. If it is that of a later
+        // operation than was witnessed, then the intent below is not of the latter any more, and the era
+        // is that of the number.
         let operation = lane.operation.load(Ordering::Acquire);
-        let intent = lane.intent.load(Ordering::Acquire);
-        // Relaxed: ordered by these.
+        // Relaxed, twice: ordered by it. What is newer than the number does no harm, for then the
+        // number is of an operation that is over.
+        let intent = lane.intent.load(Ordering::Relaxed);
         let began = lane.era.load(Ordering::Relaxed);
         if intent == Intent::active(row, witness.tag())
             && witness.tells_of(witness.lane(), witness.tag(), began)

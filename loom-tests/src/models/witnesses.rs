@@ -78,23 +78,42 @@ fn k1_death_whose_witness_makes_room_during_the_reap() {
 }
 
 #[test]
+fn k1_death_whose_word_is_overwritten_during_the_reap() {
+    explore_deaths(
+        "death, and a reap while its word is overwritten",
+        2,
+        |accesses| {
+            let scene = Arc::new(Scene::new(1, 2));
+            let [dead, survivor] = [scene.join(), scene.join()];
+            let died = live_for(accesses, || scene.route(dead, 0)).is_none();
+            scene.dies(dead);
+            let route = move |scene: &Scene| scene.route(survivor, 0);
+            race(scene.with(Scene::reap), scene.with(route));
+            scene.reap();
+            scene.assert_counts(&[(0, 0)]);
+            died
+        },
+    );
+}
+
+#[test]
 fn k1_a_witness_makes_room_while_its_lane_goes_on() {
     explore_deaths("death after a witness made room", 2, |accesses| {
         let scene = Arc::new(Scene::new(1, 3));
         let [victim, survivor, third] = [scene.join(), scene.join(), scene.join()];
-        for slot in [victim, survivor, third] {
-            scene.route(slot, 0);
-        }
-        // The survivor's witness is of an operation that is complete, and its lane is in others.
         let life = move |scene: &Scene| {
             let life = || {
-                scene.finish(victim, 0, 0);
                 scene.route(victim, 0);
+                scene.finish(victim, 0, 0);
             };
             live_for(accesses, life).is_none()
         };
-        let route = move |scene: &Scene| scene.route(survivor, 0);
-        let (died, _) = race(scene.with(life), scene.with(route));
+        let routes = move |scene: &Scene| {
+            for slot in [survivor, third, survivor] {
+                scene.route(slot, 0);
+            }
+        };
+        let (died, ()) = race(scene.with(life), scene.with(routes));
         scene.dies(victim);
         scene.reap();
         scene.assert_counts(&[(0, 0); 3]);
@@ -104,13 +123,23 @@ fn k1_a_witness_makes_room_while_its_lane_goes_on() {
 
 #[test]
 fn k1_death_long_after_a_witness() {
-    // Enough operations for narrow tags to come round: the witness names the tag of the operation in
-    // which its lane dies.
-    explore_deaths("death long after a witness", 2, |accesses| {
-        let scene = Arc::new(Scene::new(1, 2));
-        let [victim, survivor] = [scene.join(), scene.join()];
-        scene.route(victim, 0);
-        scene.route(survivor, 0);
+    death_long_after_a_witness("death long after a witness", false);
+}
+
+#[test]
+fn k1_death_long_after_a_witness_that_makes_room() {
+    death_long_after_a_witness("death long after a witness that makes room", true);
+}
+
+/// Enough operations for narrow tags to come round: the witness names the tag of the operation in
+/// which its lane dies.
+fn death_long_after_a_witness(name: &str, makes_room: bool) {
+    explore_deaths(name, 0, move |accesses| {
+        let scene = Arc::new(Scene::new(1, 3));
+        let [victim, survivor, third] = [scene.join(), scene.join(), scene.join()];
+        for slot in [victim, survivor, third] {
+            scene.route(slot, 0);
+        }
         let life = || {
             for _ in 0..3 {
                 scene.finish(victim, 0, 0);
@@ -119,8 +148,14 @@ fn k1_death_long_after_a_witness() {
         };
         let died = live_for(accesses, life).is_none();
         scene.dies(victim);
+        let mut permits = vec![(0, 0); 2];
+        if makes_room {
+            scene.route(third, 0);
+            scene.route(survivor, 0);
+            permits.extend([(0, 0); 2]);
+        }
         scene.reap();
-        scene.assert_counts(&[(0, 0)]);
+        scene.assert_counts(&permits);
         died
     });
 }

@@ -283,7 +283,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             if let Some(",
             ),
         ],
-        Catcher::Model("k1_death_in_route"),
+        Catcher::Model("k1_death_whose"),
     ),
     fault(
         "a witness makes room without a look at its lane",
@@ -347,39 +347,26 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("k1_death_whose_witness"),
     ),
     fault(
-        "whoever makes room in a witness loads the number without Acquire, with tags of two bits",
+        "whoever makes room in a witness loads the number without Acquire",
         COUNTER,
         &[(
-            "was witnessed, or the era has moved on.
+            "is that of the number.
         let operation = lane.operation.load(Ordering::Acquire);",
-            "was witnessed, or the era has moved on.
+            "is that of the number.
         let operation = lane.operation.load(Ordering::Relaxed);",
         )],
         Catcher::Model("k1_a_witness_makes_room"),
-    )
-    .with_narrow_tags(),
-    fault(
-        "whoever makes room in a witness loads the intent without Acquire, with tags of two bits",
-        COUNTER,
-        &[(
-            "let intent = lane.intent.load(Ordering::Acquire);
-        // Relaxed: ordered by these.",
-            "let intent = lane.intent.load(Ordering::Relaxed);
-        // Relaxed: ordered by these.",
-        )],
-        Catcher::Model("k1_a_witness_makes_room"),
-    )
-    .with_narrow_tags(),
+    ),
     fault(
         "whoever makes room in a witness takes any era for its own, with tags of two bits",
         COUNTER,
         &[(
             "            && witness.tells_of(witness.lane(), witness.tag(), began)
 ",
-            "            && began == began
+            "            && { let _ = began; true }
 ",
         )],
-        Catcher::Model("k1_a_witness_makes_room"),
+        Catcher::Model("k1_death_long_after"),
     )
     .with_narrow_tags(),
     fault(
