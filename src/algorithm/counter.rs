@@ -437,7 +437,7 @@ impl<'a> Counter<'a> {
     }
 
     /// Writes down, as lane `me`, that the operation which wrote `seen` took effect.
-    #[inline]
+    #[inline(never)] // who is alone in a table should not have to make room for it
     fn witness(&self, row: usize, seen: Word, me: LaneId) {
         let mine = self.plane(me, row, Plane::Witness);
         // Relaxed: our own word.
