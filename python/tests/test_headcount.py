@@ -121,7 +121,7 @@ def test_c6_many_are_placed_or_none() -> None:
 
 def test_policies_have_names(table: Table) -> None:
     for policy in ("in_flight", "open", "floor", "tokens", "round_robin", "power_of_two"):
-        assert table.join(policy=policy, stale_after=0.5).route().engine in range(4)  # type: ignore[arg-type]
+        assert table.join(policy=policy, stale_after=0.5).route().engine in range(4)
     frontend = table.join().with_policy("tokens")
     big = frontend.route(tokens=100, pin=0)
     small = [frontend.route(tokens=1, exclude=[2, 3]).engine for _ in range(3)]

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-SESSION = Path(__file__).parents[1] / "e2e" / "session.py"
+import session
 
 # A process that holds a session of two by a leash, as `server.py` does.
 HOLDER = """
@@ -21,16 +21,6 @@ time.sleep(600)
 """
 
 
-def alive(session: int) -> int:
-    """How many processes of a session have not ended."""
-    sys.path.insert(0, str(SESSION.parent))
-    try:
-        from session import pids
-    finally:
-        sys.path.pop(0)
-    return len(pids(session))
-
-
 def until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not condition():
@@ -39,10 +29,10 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_deployment_ends_when_who_started_it_is_killed() -> None:
-    command = [sys.executable, "-c", HOLDER, SESSION]
+    command = [sys.executable, "-c", HOLDER, str(Path(session.__file__))]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
-        session = int(holder.stdout.readline())
-        until(lambda: alive(session) >= 2)
+        held = int(holder.stdout.readline())
+        until(lambda: len(session.pids(held)) >= 2)
         holder.kill()
-        until(lambda: alive(session) == 0)
+        until(lambda: not session.pids(held))

@@ -28,6 +28,16 @@ pub(crate) fn test() -> Result<Checked, Failed> {
     let settings = root().join("python/pyproject.toml");
     let check = ["--config-file".as_ref(), settings.as_os_str()];
     program("its types", environment.join("bin/mypy"), check).run()?;
+    let users = ["examples", "tests", "benches"].map(|name| root().join("python").join(name));
+    let check = check
+        .into_iter()
+        .chain(users.iter().map(|path| path.as_os_str()));
+    program(
+        "the types of its users",
+        environment.join("bin/mypy"),
+        check,
+    )
+    .run()?;
     let stubs = ["headcount._native", "--concise"];
     program("its stubs", environment.join("bin/stubtest"), stubs).run()?;
     let tests = [root().join("python/tests")];
