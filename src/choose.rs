@@ -172,9 +172,8 @@ impl<'a> Chooser<'a> {
         }
         // After the word, so that these are no older than it.
         let limits = self.engines.limits(engine);
-        let after = u64::from(tokens) + u64::from(self.request.tokens);
         if word.value() >= limits.max_in_flight()
-            || (self.request.tokens > 0 && after > u64::from(self.engines.max_tokens(engine)))
+            || !self.engines.has_room(engine, tokens, self.request.tokens)
         {
             return Look::AtItsCap;
         }

@@ -98,6 +98,13 @@ impl<'a> Engines<'a> {
         self.mapping.token_caps()[engine].load(Ordering::Relaxed) as u32
     }
 
+    /// Whether a request of so many tokens may join those that are taken. One without any always may.
+    #[inline]
+    pub(crate) fn has_room(&self, engine: usize, taken: u32, tokens: u32) -> bool {
+        let after = u64::from(taken) + u64::from(tokens);
+        tokens == 0 || after <= u64::from(self.max_tokens(engine))
+    }
+
     /// How many engines were ever put into slots.
     #[inline]
     pub(crate) fn arrivals(&self) -> u64 {

@@ -61,9 +61,9 @@ impl Frontend {
     /// [`Error::Saturated`], [`Error::Unavailable`], [`Error::Forked`].
     #[inline]
     pub fn route(&self) -> Result<Permit> {
-        match self.place_by_count() {
+        match self.place_by_count(0) {
             Some(permit) => Ok(permit),
-            None => self.route_with(&Request::new()),
+            None => self.or_reap(|| self.place_by_all(&Request::new())),
         }
     }
 
@@ -72,10 +72,7 @@ impl Frontend {
     /// # Errors
     /// As [`route`](Self::route), and [`Error::NoSuchEngine`] for one that is pinned.
     pub fn route_with(&self, request: &Request<'_>) -> Result<Permit> {
-        match self.place(request) {
-            Err(Error::Saturated) if self.seat.reap_if_due() => self.place(request),
-            result => result,
-        }
+        self.or_reap(|| self.place(request))
     }
 
     /// Places `count` requests as that many calls of [`route`](Self::route) would, or none.
@@ -94,10 +91,7 @@ impl Frontend {
     /// # Errors
     /// As [`route_with`](Self::route_with).
     pub fn route_many_with(&self, count: usize, request: &Request<'_>) -> Result<Vec<Permit>> {
-        match self.place_all(count, request) {
-            Err(Error::Saturated) if self.seat.reap_if_due() => self.place_all(count, request),
-            result => result,
-        }
+        self.or_reap(|| self.place_all(count, request))
     }
 
     /// The table that this is a place in.
@@ -110,20 +104,39 @@ impl Frontend {
         self.seat.slot()
     }
 
-    /// Places a request that asks for nothing, if what is in flight is all that has to be considered.
-    fn place_by_count(&self) -> Option<Permit> {
+    /// Places a request that may go anywhere, if what is in flight is all that has to be considered.
+    #[inline(always)] // what is known of the tokens where it is called makes half of it go away
+    fn place_by_count(&self, tokens: u32) -> Option<Permit> {
         if !matches!(self.policy, Policy::InFlight { .. }) {
             return None;
         }
-        let engine = self.seat.enter()?.place_by_count()?;
-        Some(Permit::new(self.seat.seat(), engine, 0))
+        let engine = self.seat.enter()?.place_by_count(tokens)?;
+        Some(Permit::new(self.seat.seat(), engine, tokens))
     }
 
     fn operation(&self) -> Result<Operation<'_>> {
         self.seat.enter().ok_or(Error::Forked)
     }
 
+    /// Tries again if there was no room and a dead frontend held some.
+    fn or_reap<T>(&self, place: impl Fn() -> Result<T>) -> Result<T> {
+        match place() {
+            Err(Error::Saturated) if self.seat.reap_if_due() => place(),
+            result => result,
+        }
+    }
+
     fn place(&self, request: &Request<'_>) -> Result<Permit> {
+        if request.goes_anywhere()
+            && let Some(permit) = self.place_by_count(request.tokens)
+        {
+            return Ok(permit);
+        }
+        self.place_by_all(request)
+    }
+
+    /// Places a request by all that counts.
+    fn place_by_all(&self, request: &Request<'_>) -> Result<Permit> {
         let engine = self.operation()?.place(&self.policy, request)?;
         Ok(Permit::new(self.seat.seat(), engine, request.tokens))
     }

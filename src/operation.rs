@@ -26,9 +26,18 @@ impl<'a> Operation<'a> {
     }
 
     /// Chooses an engine by what is in flight and nothing else, as is nearly always right, and counts
-    /// a request without tokens on it. `None`, and nothing counted, if there is more to consider.
+    /// a request of so many tokens on it. `None`, and nothing counted, if there is more to consider.
     #[inline]
-    pub(crate) fn place_by_count(&self) -> Option<usize> {
+    pub(crate) fn place_by_count(&self, tokens: u32) -> Option<usize> {
+        // Two copies of the same code, of which the first knows that there are no tokens.
+        match tokens {
+            0 => self.place_tokens_by_count(0),
+            tokens => self.place_tokens_by_count(tokens),
+        }
+    }
+
+    #[inline(always)]
+    fn place_tokens_by_count(&self, tokens: u32) -> Option<usize> {
         let table = self.seat.table();
         let counter = table.mapping().counter();
         counter.prepare(self.lane.id, None);
@@ -36,11 +45,11 @@ impl<'a> Operation<'a> {
         let engine = counter
             .place(
                 self.lane.id,
-                Amount::request(0),
+                Amount::request(tokens),
                 table.total(),
                 #[inline(always)]
                 || {
-                    let (choice, is_tied) = self.choose_by_count().ok_or(())?;
+                    let (choice, is_tied) = self.choose_by_count(tokens).ok_or(())?;
                     tied = is_tied;
                     Ok::<_, ()>(choice)
                 },
@@ -79,8 +88,11 @@ impl<'a> Operation<'a> {
     }
 
     /// The least loaded engine, and whether it was one among equals.
+    ///
+    /// Tokens have no say in who that is, only in whether it has room for them. If it has, then no
+    /// other engine's tokens matter.
     #[inline(always)]
-    fn choose_by_count(&self) -> Option<(Choice, bool)> {
+    fn choose_by_count(&self, tokens: u32) -> Option<(Choice, bool)> {
         let table = self.seat.table();
         let (mapping, engines) = (table.mapping(), table.engines());
         let roster = engines.roster();
@@ -89,11 +101,14 @@ impl<'a> Operation<'a> {
         }
         let counter = mapping.counter();
         let words = &counter.words[..engines.in_use()];
-        let (least, seen) = loop {
+        let (least, seen, taken) = loop {
             let least = scan::least(words, self.lane.turns.numbers())?;
-            let seen = counter.load(least.engine);
+            let (seen, taken) = match tokens {
+                0 => (counter.load(least.engine), 0),
+                _ => counter.observe(least.engine),
+            };
             if seen.rank() == least.rank {
-                break (least, seen);
+                break (least, seen, taken);
             }
             // Another operation took effect in between: not a spin without bound.
         };
@@ -101,6 +116,7 @@ impl<'a> Operation<'a> {
         // was needs a closer look.
         let stands = seen.is_active()
             && seen.value() < engines.limits(least.engine).max_in_flight()
+            && engines.has_room(least.engine, taken, tokens)
             && engines.roster() == roster;
         let choice = Choice {
             engine: least.engine,

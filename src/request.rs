@@ -48,10 +48,13 @@ impl<'a> Request<'a> {
     /// Whether it asks for nothing.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.tokens == 0
-            && self.pin.is_none()
-            && self.excluded.is_empty()
-            && self.preferred.is_none()
+        self.tokens == 0 && self.goes_anywhere()
+    }
+
+    /// Whether it has no say in where it goes.
+    #[inline]
+    pub(crate) fn goes_anywhere(&self) -> bool {
+        self.pin.is_none() && self.excluded.is_empty() && self.preferred.is_none()
     }
 
     #[inline]

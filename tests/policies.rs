@@ -188,47 +188,146 @@ fn a_preferred_engine_wins_unless_it_is_too_loaded() {
     assert_eq!(one(&frontend, &Request::new().prefer(0, 4)), 1);
 }
 
-/// `route` without a request goes by counts alone where it may, so it is shown apart that it does not
-/// where it may not.
+/// A request that may go anywhere is placed by counts alone where they say all, with tokens or without. So
+/// it is shown for each of these that they are not alone where there is more to consider.
+const PLAIN: [fn(&Frontend) -> headcount::Result<Permit>; 3] = [
+    |frontend| frontend.route(),
+    |frontend| frontend.route_with(&Request::new()),
+    |frontend| frontend.route_with(&Request::new().tokens(812)),
+];
+
 #[test]
 fn a_plain_route_minds_weights() {
-    let table = Table::options()
-        .engine(Engine::named("one"))
-        .engine(Engine::named("two").weight(2.0))
-        .memfd()
-        .unwrap();
-    let frontend = table.join().unwrap();
-    let _permits: Vec<_> = (0..30).map(|_| frontend.route().unwrap()).collect();
-    let counts: Vec<_> = (table.snapshot().engines.iter())
-        .map(|engine| engine.in_flight)
-        .collect();
-    assert_eq!(counts, [10, 20]);
+    for route in PLAIN {
+        let table = Table::options()
+            .engine(Engine::named("one"))
+            .engine(Engine::named("two").weight(2.0))
+            .memfd()
+            .unwrap();
+        let frontend = table.join().unwrap();
+        let _permits: Vec<_> = (0..30).map(|_| route(&frontend).unwrap()).collect();
+        let counts: Vec<_> = (table.snapshot().engines.iter())
+            .map(|engine| engine.in_flight)
+            .collect();
+        assert_eq!(counts, [10, 20]);
+    }
 }
 
 #[test]
 fn a_plain_route_minds_that_all_are_closed() {
-    let table = Table::options().engines(2).memfd().unwrap();
-    let frontend = table.join().unwrap();
-    table.drain(0).unwrap();
-    table.down(1).unwrap();
-    let refused = frontend.route().unwrap_err();
-    assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+    for route in PLAIN {
+        let table = Table::options().engines(2).memfd().unwrap();
+        let frontend = table.join().unwrap();
+        table.drain(0).unwrap();
+        table.down(1).unwrap();
+        let refused = route(&frontend).unwrap_err();
+        assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+    }
+}
+
+#[test]
+fn a_plain_route_minds_that_some_are_closed() {
+    for route in PLAIN {
+        let (table, frontend, _permits) = uneven();
+        table.down(1).unwrap();
+        let second = route(&frontend).unwrap();
+        assert_eq!(second.engine(), 2, "the least loaded one is down");
+        table.drain(2).unwrap();
+        assert_eq!(route(&frontend).unwrap().engine(), 0);
+    }
 }
 
 #[test]
 fn a_plain_route_minds_pressure() {
-    let table = Table::options().engines(2).memfd().unwrap();
+    for route in PLAIN {
+        let table = Table::options().engines(2).memfd().unwrap();
+        let frontend = table.join().unwrap();
+        let _permits =
+            [0, 1].map(|engine| frontend.route_with(&Request::new().pin(engine)).unwrap());
+        let pressed = EngineStats {
+            waiting: 9,
+            running: 9,
+            kv_usage: 1.0,
+            in_flight: None,
+        };
+        let stats = [pressed, EngineStats::default()];
+        table.publisher().unwrap().publish(&stats).unwrap();
+        // One in flight there weighs as much as four here.
+        let permits: Vec<_> = (0..3).map(|_| route(&frontend).unwrap()).collect();
+        assert!(permits.iter().all(|permit| permit.engine() == 1));
+    }
+}
+
+#[test]
+fn a_plain_route_minds_the_policy() {
+    let (_table, frontend, _permits) = uneven();
+    // The engine that is least loaded by count has the most tokens but one.
+    let by_tokens = frontend.with_policy(Policy::custom(|engine| (200 - engine.tokens).into()));
+    for route in PLAIN {
+        assert_eq!(route(&by_tokens).unwrap().engine(), 0);
+    }
+}
+
+#[test]
+fn a_plain_route_minds_what_the_least_loaded_may_have_in_tokens() {
+    let table = TestTable::new(
+        &Table::options()
+            .engine(Engine::named("small").max_tokens(100))
+            .engine(Engine::named("large")),
+    );
     let frontend = table.join().unwrap();
-    let _permits = [0, 1].map(|engine| frontend.route_with(&Request::new().pin(engine)).unwrap());
-    let pressed = EngineStats {
-        waiting: 9,
-        running: 9,
-        kv_usage: 1.0,
-        in_flight: None,
-    };
-    let stats = [pressed, EngineStats::default()];
-    table.publisher().unwrap().publish(&stats).unwrap();
-    // One in flight there weighs as much as four here.
-    let permits: Vec<_> = (0..3).map(|_| frontend.route().unwrap()).collect();
-    assert!(permits.iter().all(|permit| permit.engine() == 1));
+    let of = |tokens| frontend.route_with(&Request::new().tokens(tokens)).unwrap();
+    let lead = frontend.route_many_with(3, &Request::new().pin(1)).unwrap();
+    let first = of(60);
+    assert_eq!(first.engine(), 0, "none to three");
+    let past_it = of(41);
+    assert_eq!(past_it.engine(), 1, "101 do not fit");
+    let last = of(40);
+    assert_eq!(last.engine(), 0, "100 do");
+    assert_eq!(table.tokens(), [100, 41]);
+    assert_eq!(frontend.route().unwrap().engine(), 0, "none always do");
+    let others: Vec<_> = (0..5).map(|_| of(1).engine()).collect();
+    assert_eq!(others, [1; 5], "it is the least loaded, and full");
+    drop((lead, past_it));
+    table.down(1).unwrap();
+    let refused = frontend.route_with(&Request::new().tokens(1)).unwrap_err();
+    assert!(matches!(refused, Error::Saturated), "{refused}");
+    drop(first);
+    let again = of(60);
+    assert_eq!((again.engine(), table.tokens()), (0, vec![100, 0]));
+}
+
+#[test]
+fn a_plain_route_minds_a_cap_on_tokens_that_was_changed() {
+    let table = TestTable::with_engines(2);
+    let frontend = table.join().unwrap();
+    table.set_caps(0, None, Some(10)).unwrap();
+    let burst = |tokens| frontend.route_many_with(8, &Request::new().tokens(tokens));
+    let permits = burst(5).unwrap();
+    assert_eq!(
+        (table.in_flight(), table.tokens()),
+        (vec![2, 6], vec![10, 30])
+    );
+    table.set_caps(0, None, None).unwrap();
+    let more = burst(5).unwrap();
+    assert_eq!(table.in_flight(), [8, 8]);
+    drop((permits, more));
+    assert_eq!(
+        (table.in_flight(), table.tokens()),
+        (vec![0; 2], vec![0; 2])
+    );
+}
+
+#[test]
+fn a_plain_route_counts_its_tokens_under_the_tables_cap() {
+    let table = TestTable::new(&Table::options().engines(2).max_tokens(100));
+    let frontend = table.join().unwrap();
+    let of = |tokens| frontend.route_with(&Request::new().tokens(tokens));
+    let (a, b) = (of(60).unwrap(), of(40).unwrap());
+    assert_eq!((a.tokens(), b.tokens()), (60, 40));
+    assert_ne!(a.engine(), b.engine());
+    assert!(matches!(of(1), Err(Error::Saturated)));
+    assert_eq!(table.in_flight(), [1, 1], "a refusal counts nothing");
+    drop(a);
+    assert_eq!(of(60).unwrap().tokens(), 60);
 }

@@ -16,6 +16,7 @@ import urllib.request
 from pathlib import Path
 
 import headcount
+import session
 
 PATIENCE = 900  # seconds, for a start
 
@@ -54,6 +55,9 @@ class Server:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        # Ends it if this process dies without doing so.
+        leash = [sys.executable, Path(session.__file__), str(self.process.pid)]
+        self.leash = subprocess.Popen(leash, stdin=subprocess.PIPE, start_new_session=True)
         try:
             self._wait()
         except BaseException:
@@ -89,14 +93,9 @@ class Server:
     def kill(self) -> None:
         """SIGKILL for all of it, and what it would have removed itself is removed."""
         shared: set[Path] = set()
-        while pids := self._pids():
-            for pid in pids:
-                shared |= shared_memory(pid)
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            self.process.poll()
-            time.sleep(0.1)
+        session.kill(self.process.pid, lambda pid: shared.update(shared_memory(pid)))
         self.process.wait()
+        self.leash.communicate()
         for path in shared:
             path.unlink(missing_ok=True)
         shutil.rmtree(self.sockets, ignore_errors=True)
@@ -107,18 +106,6 @@ class Server:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=60)
         self.kill()
-
-    def _pids(self) -> list[int]:
-        """Every process of the session that was started for it, whatever became of its parent."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                with contextlib.suppress(OSError):
-                    after_name = (entry / "stat").read_text().rpartition(")")[2].split()
-                    state, session = after_name[0], int(after_name[3])
-                    if session == self.process.pid and state != "Z":
-                        found.append(int(entry.name))
-        return found
 
 
 def shared_memory(pid: int) -> set[Path]:

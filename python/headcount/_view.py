@@ -26,8 +26,14 @@ class EngineView:
     """Requests in flight."""
     tokens: int
     """Their tokens."""
+    admitted: int
+    """Requests that it was ever given, since it was added. Only grows."""
+    finished: int
+    """How many of these have finished, or were returned by a reap. Only grows."""
     max_in_flight: int | None
+    """The most requests that it takes. None: no cap."""
     max_tokens: int | None
+    """The most tokens that it takes. None: no cap."""
     stats: EngineStats | None
     """What was published of it last, however long ago."""
 
@@ -45,7 +51,9 @@ class FrontendView:
     since: float
     """When it joined, in seconds since 1970."""
     in_flight: int
+    """Requests that it has in flight."""
     tokens: int
+    """Their tokens."""
 
 
 @dataclass(frozen=True)

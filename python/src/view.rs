@@ -31,6 +31,8 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
                 engine.weight,
                 engine.in_flight,
                 engine.tokens,
+                engine.admitted,
+                engine.finished,
                 engine.max_in_flight,
                 engine.max_tokens,
                 stats,

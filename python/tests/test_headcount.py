@@ -121,7 +121,7 @@ def test_c6_many_are_placed_or_none() -> None:
 
 def test_policies_have_names(table: Table) -> None:
     for policy in ("in_flight", "open", "floor", "tokens", "round_robin", "power_of_two"):
-        assert table.join(policy=policy, stale_after=0.5).route().engine in range(4)  # type: ignore[arg-type]
+        assert table.join(policy=policy, stale_after=0.5).route().engine in range(4)
     frontend = table.join().with_policy("tokens")
     big = frontend.route(tokens=100, pin=0)
     small = [frontend.route(tokens=1, exclude=[2, 3]).engine for _ in range(3)]
@@ -237,6 +237,27 @@ def test_a_snapshot_is_of_plain_objects(path: Path) -> None:
     assert pickle.loads(pickle.dumps(view)) == view
 
 
+def test_totals_are_those_since_an_engine_was_added(table: Table, frontend: Frontend) -> None:
+    def totals(number: int) -> tuple[int, int]:
+        view = table.snapshot().engine(number)
+        assert view is not None
+        assert view.admitted - view.finished == view.in_flight
+        return view.admitted, view.finished
+
+    held = frontend.route_many(3, pin=1)
+    for _ in range(4):
+        frontend.route(tokens=5, pin=1).release()
+    assert totals(1) == (7, 4)
+    assert totals(0) == (0, 0)
+    for permit in held:
+        permit.release()
+        permit.release()
+    assert totals(1) == (7, 7)
+    table.remove(1)
+    assert table.add("another") == 1
+    assert totals(1) == (0, 0)
+
+
 def test_engines_come_and_go(table: Table, frontend: Frontend) -> None:
     number = table.add(Engine("new", weight=0.5))
     assert (number, table.find("new"), table.find("old")) == (4, 4, None)
@@ -334,6 +355,7 @@ def test_k1_what_a_killed_process_held_is_returned(path: Path) -> None:
     reaped = table.reap()
     assert (reaped.frontends, reaped.requests) == (1, 10)
     assert in_flight(table) == [0, 0]
+    assert [engine.finished for engine in table.snapshot().engines] == [5, 5]
 
 
 def test_a_reaper_returns_it_by_itself(path: Path) -> None:

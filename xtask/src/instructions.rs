@@ -3,7 +3,7 @@
 //! Such a count depends neither on what else the machine does nor on how fast it is: only on the code,
 //! the compiler and the C library.
 
-use crate::step::{Failed, cargo, root};
+use crate::step::{Checked, Failed, cargo, root};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,6 @@ const COUNTS: [u64; 2] = [6_400, 12_800];
 const TOLERANCE: f64 = 0.03;
 
 type Figures = BTreeMap<String, f64>;
-
-/// What a check has shown.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Checked {
-    Fine,
-    /// The counts were not taken, or there is nothing to compare them with.
-    Not(&'static str),
-}
 
 /// Counts, and compares with what is recorded, or records.
 pub(crate) fn check(record: bool) -> Result<Checked, Failed> {

@@ -1,25 +1,23 @@
 //! The Python package: built as a wheel, installed into a virtual environment, and tested there.
 
-use crate::step::{Failed, cargo, program};
+use crate::step::{Checked, Failed, cargo, program};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::{env, fs};
 
 /// Releases of vLLM on whose own classes the plugin is tested: one that it leaves alone, the oldest
 /// that it knows, one between, and a new one.
 const VLLM: [&str; 4] = ["0.9.1.post2", "0.9.2.post2", "0.12.0", "0.32.0"];
 
-pub(crate) fn test() -> Result<(), Failed> {
+/// Tests what can be tested here: its format and lints, and all the rest if there is a Python.
+pub(crate) fn test() -> Result<Checked, Failed> {
     rust()?;
-    let environment = root().join("target/python-venv");
-    if !environment.join("complete").exists() {
-        let create = ["-m".as_ref(), "venv".as_ref(), environment.as_os_str()];
-        program("a virtual environment", python(), create).run()?;
-        let requirements = root().join("python/tests/requirements.txt");
-        let install = ["install", "--quiet", "--requirement"].map(AsRef::as_ref);
-        let install = install.into_iter().chain([requirements.as_os_str()]);
-        program("its packages", environment.join("bin/pip"), install).run()?;
-        write(&environment.join("complete"), "")?;
+    if !has_python() {
+        return Ok(Checked::Not(
+            "there is no python3 of version 3.10 or later that has the module venv with pip",
+        ));
     }
+    let environment = environment()?;
     let wheel = wheel(&environment.join("bin/maturin"))?;
     let install = ["install", "--quiet", "--force-reinstall", "--no-deps"].map(AsRef::as_ref);
     let install = install.into_iter().chain([wheel.as_os_str()]);
@@ -30,10 +28,48 @@ pub(crate) fn test() -> Result<(), Failed> {
     let settings = root().join("python/pyproject.toml");
     let check = ["--config-file".as_ref(), settings.as_os_str()];
     program("its types", environment.join("bin/mypy"), check).run()?;
+    let users = ["examples", "tests", "benches"].map(|name| root().join("python").join(name));
+    let check = check
+        .into_iter()
+        .chain(users.iter().map(|path| path.as_os_str()));
+    program(
+        "the types of its users",
+        environment.join("bin/mypy"),
+        check,
+    )
+    .run()?;
     let stubs = ["headcount._native", "--concise"];
     program("its stubs", environment.join("bin/stubtest"), stubs).run()?;
     let tests = [root().join("python/tests")];
-    program("its tests", environment.join("bin/pytest"), tests).run()
+    program("its tests", environment.join("bin/pytest"), tests).run()?;
+    Ok(Checked::Fine)
+}
+
+/// Whether there is a Python that can make a virtual environment; Debian has these modules apart.
+fn has_python() -> bool {
+    let needed = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
+    let mut command = Command::new(python());
+    let command = command.args(["-c", needed]).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+/// The virtual environment with what builds and tests the package. Made anew if that has changed.
+fn environment() -> Result<PathBuf, Failed> {
+    let environment = root().join("target/python-venv");
+    let requirements = root().join("python/tests/requirements.txt");
+    let wanted = fs::read_to_string(&requirements).map_err(|e| failed(&requirements, &e))?;
+    let complete = environment.join("complete");
+    if fs::read_to_string(&complete).is_ok_and(|has| has == wanted) {
+        return Ok(environment);
+    }
+    let create = ["-m", "venv", "--clear"].map(AsRef::as_ref);
+    let create = create.into_iter().chain([environment.as_os_str()]);
+    program("a virtual environment", python(), create).run()?;
+    let install = ["install", "--quiet", "--requirement"].map(AsRef::as_ref);
+    let install = install.into_iter().chain([requirements.as_os_str()]);
+    program("its packages", environment.join("bin/pip"), install).run()?;
+    fs::write(&complete, wanted).map_err(|error| failed(&complete, &error))?;
+    Ok(environment)
 }
 
 /// The format and the lints of the compiled half, which is a workspace of its own.
@@ -98,10 +134,6 @@ pub(crate) fn python() -> String {
 
 pub(crate) fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failed> {
-    fs::write(path, text).map_err(|error| failed(path, &error))
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failed {

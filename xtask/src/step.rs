@@ -16,6 +16,24 @@ impl fmt::Display for Failed {
     }
 }
 
+/// What has come of a check that needs more than every machine has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Checked {
+    Fine,
+    /// It was not made, for this reason.
+    Not(&'static str),
+}
+
+impl Checked {
+    /// A check that was not made has failed, where it was what was asked for.
+    pub(crate) fn or_fail(self, what: &str) -> Result<(), Failed> {
+        match self {
+            Self::Fine => Ok(()),
+            Self::Not(why) => Err(Failed(format!("{what}: {why}"))),
+        }
+    }
+}
+
 /// A command, and what it checks.
 #[derive(Debug)]
 pub(crate) struct Step {

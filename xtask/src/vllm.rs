@@ -14,7 +14,7 @@ const VLLM: [(&str, &str); 5] = [
 
 /// Everything there is to see of the plugin: its costs, the releases it knows, and vLLM with it.
 pub(crate) fn end_to_end() -> Result<(), Failed> {
-    crate::python::test()?;
+    crate::python::test()?.or_fail("Python was not tested")?;
     let tools = root().join("target/python-venv/bin");
     for (package, release) in VLLM {
         download(&tools.join("pip"), package, release)?;
