@@ -150,6 +150,11 @@ fn bodies_go_both_ways_piece_by_piece() {
 fn any_worker_tells_of_the_whole_table() {
     let engines = MockEngine::several(2, "0.02");
     let deployment = Deployment::start(&addresses(&engines), &["--max-in-flight", "7"]);
+    for _ in 0..2 {
+        let short: Vec<_> = (0..2).map(|_| deployment.stream(1_000_000)).collect();
+        drop(short);
+        deployment.settles();
+    }
     let streams: Vec<_> = (0..6).map(|_| deployment.stream(1_000_000)).collect();
     for _ in 0..12 {
         let get = |path| {
@@ -161,18 +166,24 @@ fn any_worker_tells_of_the_whole_table() {
         for engine in &engines {
             let labels = format!("{{engine=\"http://{}\"}}", engine.address);
             for expected in [
-                ("in_flight", 3),
-                ("max_in_flight", 7),
+                ("in_flight_requests", 3),
+                ("in_flight_tokens", 0),
+                ("max_in_flight_requests", 7),
+                ("requests_admitted_total", 5),
+                ("requests_finished_total", 2),
                 ("up", 1),
-                ("tokens", 0),
             ] {
                 let line = format!("headcount_engine_{}{labels} {}\n", expected.0, expected.1);
                 assert!(metrics.contains(&line), "no {line} in {metrics}");
             }
         }
+        for counter in ["admitted", "finished"] {
+            let kind = format!("# TYPE headcount_engine_requests_{counter}_total counter\n");
+            assert!(metrics.contains(&kind), "no {kind} in {metrics}");
+        }
         let workers = metrics
             .lines()
-            .filter(|l| l.starts_with("headcount_frontend_in_flight{"));
+            .filter(|l| l.starts_with("headcount_frontend_in_flight_requests{"));
         let held = workers.map(|line| line.rsplit(' ').next().unwrap().parse::<u32>().unwrap());
         assert_eq!(held.sum::<u32>(), 6);
         let health: serde_json::Value = serde_json::from_str(&get("/health")).unwrap();
