@@ -12,10 +12,11 @@ use crate::layout::{
 use crate::publication::{Origin, PackedStats};
 use crate::table::Table;
 use std::fmt::Write;
+use std::io;
 use std::os::fd::AsFd;
 
 /// A part of the file, and how to read it.
-struct Part {
+pub(crate) struct Part {
     name: &'static str,
     section: Section,
     /// Words of an element.
@@ -51,48 +52,66 @@ impl Table {
             layout.geometry,
             held(PUBLISHER_LOCK)
         );
+        let read = |bytes: &mut [u8], offset| match read_at(self, bytes, offset) {
+            Ok(read) if read < bytes.len() => Err(io::ErrorKind::UnexpectedEof.into()),
+            read => read,
+        };
         for part in parts(layout) {
-            let bytes = part.words * 8;
-            let section = part.section;
-            let _ = writeln!(
-                out,
-                "\n{} at {:#x}: {} of {bytes} bytes",
-                part.name, section.offset, section.count
-            );
-            let mut element = vec![0; bytes];
-            for index in 0..section.count {
-                let offset = section.offset + index * bytes;
-                self.read_at(&mut element, offset as u64)?;
-                let (chunks, _) = element.as_chunks::<8>();
-                let words: Vec<_> = chunks.iter().map(|c| u64::from_le_bytes(*c)).collect();
-                for (n, &word) in words.iter().enumerate() {
-                    if word != 0 {
-                        let at = offset + n * 8;
-                        let means = (part.means)(&words, n);
-                        let _ = writeln!(out, "{at:8x}  [{index}]  {word:016x}  {means}");
-                    }
-                }
-            }
+            write(&mut out, &part, read).map_err(|e| self.failed("reading", e))?;
         }
         Ok(out)
     }
-
-    fn read_at(&self, bytes: &mut [u8], mut offset: u64) -> Result<()> {
-        let failed = |e| self.failed("reading", e);
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let read = rustix::io::pread(self, &mut *rest, offset).map_err(|e| failed(e.into()))?;
-            if read == 0 {
-                return Err(failed(std::io::ErrorKind::UnexpectedEof.into()));
-            }
-            rest = &mut rest[read..];
-            offset += read as u64;
-        }
-        Ok(())
-    }
 }
 
-fn parts(layout: &Layout) -> [Part; 11] {
+/// Reads what there is of so many bytes; fewer only where the file ends.
+pub(crate) fn read_at(file: impl AsFd, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match rustix::io::pread(&file, &mut bytes[done..], offset + done as u64)? {
+            0 => break,
+            read => done += read,
+        }
+    }
+    Ok(done)
+}
+
+/// Writes the words of a part that are not zero. Says whether all of it was there.
+pub(crate) fn write(
+    out: &mut String,
+    part: &Part,
+    read: impl Fn(&mut [u8], u64) -> io::Result<usize>,
+) -> io::Result<bool> {
+    let bytes = part.words * 8;
+    let section = part.section;
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        out,
+        "\n{} at {:#x}: {} of {bytes} bytes",
+        part.name, section.offset, section.count
+    );
+    let mut element = vec![0; bytes];
+    for index in 0..section.count {
+        let offset = section.offset + index * bytes;
+        element.fill(0);
+        let there = read(&mut element, offset as u64)?;
+        let (chunks, _) = element.as_chunks::<8>();
+        let words: Vec<_> = chunks.iter().map(|c| u64::from_le_bytes(*c)).collect();
+        for (n, &word) in words.iter().enumerate() {
+            if word != 0 {
+                let at = offset + n * 8;
+                let means = (part.means)(&words, n);
+                let _ = writeln!(out, "{at:8x}  [{index}]  {word:016x}  {means}");
+            }
+        }
+        if there < bytes {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What a table of this layout consists of, in the order of the file.
+pub(crate) fn parts(layout: &Layout) -> [Part; 11] {
     fn part(
         name: &'static str,
         section: Section,
@@ -107,10 +126,6 @@ fn parts(layout: &Layout) -> [Part; 11] {
             means,
         }
     }
-    let header = Section {
-        offset: 0,
-        count: 1,
-    };
     let of_words = |section: Section, words: usize| Section {
         count: section.count / words,
         ..section
@@ -119,7 +134,7 @@ fn parts(layout: &Layout) -> [Part; 11] {
     let stride = layout.geometry.plane_stride();
     let ledger = PLANES * stride;
     [
-        part("header", header, HEADER_BYTES / 8, in_the_header),
+        header(),
         part("control", layout.control, 48, in_the_control),
         part("words", layout.words, 1, |_, word| {
             format!("{:?}", bytemuck::cast::<u64, Word>(word))
@@ -151,6 +166,19 @@ fn parts(layout: &Layout) -> [Part; 11] {
             means: Box::new(in_a_publication),
         },
     ]
+}
+
+/// The part whose place is the same in all layouts.
+pub(crate) fn header() -> Part {
+    Part {
+        name: "header",
+        section: Section {
+            offset: 0,
+            count: 1,
+        },
+        words: HEADER_BYTES / 8,
+        means: Box::new(|words, n| in_the_header(n, words[n])),
+    }
 }
 
 fn in_the_header(n: usize, word: u64) -> String {

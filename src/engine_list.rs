@@ -101,6 +101,25 @@ impl Table {
         self.move_to(engine, RowState::Active).map(drop)
     }
 
+    /// The same as [`down`](Self::down), unless somebody has said otherwise than that the engine is
+    /// active: whoever finds that it does not answer must not undo that an operator drains it. Says
+    /// whether the engine was active. One atomic step.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
+    pub fn down_if_active(&self, engine: usize) -> Result<bool> {
+        self.move_if(engine, RowState::Active, RowState::Down)
+    }
+
+    /// The same as [`up`](Self::up), if the engine is down: whoever finds that it answers again must
+    /// not undo that an operator drains it. Says whether the engine was down. One atomic step.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
+    pub fn up_if_down(&self, engine: usize) -> Result<bool> {
+        self.move_if(engine, RowState::Down, RowState::Active)
+    }
+
     /// Changes an engine's weight.
     ///
     /// # Errors
@@ -152,15 +171,31 @@ impl Table {
     }
 
     fn move_to(&self, engine: usize, to: RowState) -> Result<Word> {
+        self.move_from(engine, |state| state != RowState::Removed, to)?
+            .ok_or(Error::NoSuchEngine { engine })
+    }
+
+    fn move_if(&self, engine: usize, from: RowState, to: RowState) -> Result<bool> {
+        match self.move_from(engine, |state| state == from, to)? {
+            Some(_) => Ok(true),
+            None => self.engine_exists(engine).map(|()| false),
+        }
+    }
+
+    /// Moves an engine to another state in one step, if it may be moved from the one that it is in.
+    /// Returns its word as it was.
+    fn move_from(
+        &self,
+        engine: usize,
+        may: impl Fn(RowState) -> bool,
+        to: RowState,
+    ) -> Result<Option<Word>> {
         self.writable()?;
         if engine >= self.header().geometry.max_engines {
             return Err(Error::NoSuchEngine { engine });
         }
-        self.engines()
-            .mark(engine, |word| {
-                (word.state() != RowState::Removed).then_some(to)
-            })
-            .ok_or(Error::NoSuchEngine { engine })
+        let to = |word: Word| may(word.state()).then_some(to);
+        Ok(self.engines().mark(engine, to))
     }
 
     fn engine_exists(&self, engine: usize) -> Result<()> {

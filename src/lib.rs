@@ -68,6 +68,7 @@ struct Readme;
 mod algorithm;
 mod choose;
 mod clock;
+mod damaged;
 mod dump;
 mod engine;
 mod engine_list;

@@ -197,6 +197,10 @@ impl Options {
         self.opened(TableFile::reopen(fd.as_fd(), self.any_owner)?)
     }
 
+    pub(crate) fn allows_any_owner(&self) -> bool {
+        self.any_owner
+    }
+
     fn created(&self, file: TableFile) -> Result<Table> {
         let table = Table::from_file(file);
         table.reap()?; // of nothing, for its lock file

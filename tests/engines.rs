@@ -48,6 +48,47 @@ fn states_say_who_takes_requests() {
 }
 
 #[test]
+fn who_finds_an_engine_down_or_back_does_not_undo_what_was_said_of_it() {
+    let table = TestTable::with_engines(2);
+    let state = || table.snapshot().engines[0].state;
+    assert!(!table.up_if_down(0).unwrap());
+    assert!(table.down_if_active(0).unwrap());
+    assert!(!table.down_if_active(0).unwrap());
+    assert_eq!(state(), EngineState::Down);
+    assert!(table.up_if_down(0).unwrap());
+    assert_eq!(state(), EngineState::Active);
+    table.drain(0).unwrap();
+    assert!(!table.down_if_active(0).unwrap());
+    assert!(!table.up_if_down(0).unwrap());
+    assert_eq!(state(), EngineState::Draining);
+    table.remove(0).unwrap();
+    for gone in [0, 2, 10_000] {
+        let missing =
+            |found| matches!(found, Err(Error::NoSuchEngine { engine }) if engine == gone);
+        assert!(missing(table.down_if_active(gone)) && missing(table.up_if_down(gone)));
+    }
+    let reader = Table::open_read_only(table.path()).unwrap();
+    assert!(matches!(reader.down_if_active(1), Err(Error::ReadOnly)));
+}
+
+/// However they meet, a drain is the last word.
+#[test]
+fn a_drain_is_never_lost_to_who_finds_the_engine_down() {
+    let table = TestTable::with_engines(1);
+    for _ in 0..2_000 {
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                table.down_if_active(0).unwrap();
+                table.up_if_down(0).unwrap();
+            });
+            table.drain(0).unwrap();
+        });
+        assert_eq!(table.snapshot().engines[0].state, EngineState::Draining);
+        table.up(0).unwrap();
+    }
+}
+
+#[test]
 fn nothing_is_admitted_after_drain_has_returned() {
     let table = TestTable::with_engines(2);
     let mut actors = spawn_all(ACTOR, table.path(), 2);

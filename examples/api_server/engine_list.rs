@@ -74,7 +74,13 @@ fn name_of(address: &str) -> Result<String, String> {
     if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
         return Err(wrong("has a user name, which is not supported"));
     }
-    let name = format!("http://{host}:{}", uri.port_u16().unwrap_or(80));
+    let port = match uri.authority().map_or("", |a| &a.as_str()[host.len()..]) {
+        "" => Some(80),
+        port => (port.strip_prefix(':')).and_then(|port| port.parse().ok()),
+    };
+    let port: u16 =
+        (port.filter(|port| *port > 0)).ok_or_else(|| wrong("has no port, 1 to 65535"))?;
+    let name = format!("http://{host}:{port}");
     match name.len() {
         0..=112 => Ok(name),
         length => Err(wrong(&format!("has {length} bytes, and may have 112"))),

@@ -37,15 +37,15 @@ pub(crate) struct Options {
     pub(crate) table: Option<PathBuf>,
 
     /// The most requests in flight on an engine that does not say so itself [default: no cap]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub(crate) max_in_flight: Option<u32>,
 
     /// The most tokens in flight on an engine that does not say so itself [default: no cap]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub(crate) max_tokens: Option<u32>,
 
     /// The most requests in flight on all engines together [default: no cap]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub(crate) max_in_flight_total: Option<u32>,
 
     /// How the load of an engine is computed

@@ -41,10 +41,10 @@ pub(crate) async fn probe(table: Table, options: Options) {
             }
         }
         while let Some(probed) = probes.join_next().await {
-            // It may have been removed meanwhile; then there is nothing to bring up.
+            // It may have been removed or drained meanwhile; then there is nothing to bring up.
             if let Ok((engine, true)) = probed
                 && table.find(&engine.name) == Some(engine.index)
-                && table.up(engine.index).is_ok()
+                && let Ok(true) = table.up_if_down(engine.index)
             {
                 say(format_args!("{} is back", engine.name));
             }

@@ -10,7 +10,7 @@ use crate::status;
 use crate::upload::{self, Upload};
 use crate::worker::Worker;
 use bytes::Bytes;
-use headcount::{EngineState, Permit};
+use headcount::Permit;
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::header::{HOST, HeaderValue, UPGRADE};
@@ -179,12 +179,8 @@ fn copy(message: &Request<Upload>, worker: &Worker) -> Option<Request<Upload>> {
 
 /// From now on nobody sends anything to this engine, until the parent finds it well again.
 fn mark_down(worker: &Worker, permit: &Permit, engine: &str, error: &io::Error) {
-    let view = worker.table.snapshot();
     // One that is drained or removed is not to come back by way of being down.
-    let is_active = |e: &headcount::EngineView| e.state == EngineState::Active;
-    if view.engine(permit.engine()).is_some_and(is_active)
-        && worker.table.down(permit.engine()).is_ok()
-    {
+    if let Ok(true) = worker.table.down_if_active(permit.engine()) {
         say(format_args!("{engine} is down: {error}"));
     }
 }

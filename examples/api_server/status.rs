@@ -29,71 +29,94 @@ pub(crate) fn health(table: &Table) -> Response<Reply> {
     json(status, &content)
 }
 
-/// Name, meaning and value of what is told of each engine.
-type Gauge = (&'static str, &'static str, fn(&EngineView) -> Option<f64>);
+/// What is told of each engine: a name as `headcount metrics` has it, whether it is a gauge or a
+/// counter, what it means, and its value.
+type Metric = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&EngineView) -> Option<f64>,
+);
+
+const ENGINE_METRICS: [Metric; 8] = [
+    ("in_flight_requests", "gauge", "Requests in flight.", |e| {
+        Some(e.in_flight.into())
+    }),
+    (
+        "in_flight_tokens",
+        "gauge",
+        "Tokens of the requests in flight.",
+        |e| Some(e.tokens.into()),
+    ),
+    (
+        "requests_admitted_total",
+        "counter",
+        "Requests given to the engine since it was added.",
+        |e| Some(e.admitted as f64),
+    ),
+    (
+        "requests_finished_total",
+        "counter",
+        "Requests finished since then.",
+        |e| Some(e.finished as f64),
+    ),
+    (
+        "max_in_flight_requests",
+        "gauge",
+        "The most requests in flight.",
+        |e| e.max_in_flight.map(f64::from),
+    ),
+    (
+        "max_in_flight_tokens",
+        "gauge",
+        "The most tokens in flight.",
+        |e| e.max_tokens.map(f64::from),
+    ),
+    (
+        "weight",
+        "gauge",
+        "What the engine can do, compared with others.",
+        |e| Some(e.weight.into()),
+    ),
+    ("up", "gauge", "1 if the engine takes requests.", |e| {
+        Some(f64::from(u8::from(e.state == EngineState::Active)))
+    }),
+];
 
 /// The table in Prometheus' text format.
 pub(crate) fn metrics(table: &Table) -> Response<Reply> {
     let view = table.snapshot();
     let mut out = String::new();
-    let gauges: [Gauge; 6] = [
-        ("in_flight", "Requests in flight.", |e| {
-            Some(e.in_flight.into())
-        }),
-        ("tokens", "Tokens of the requests in flight.", |e| {
-            Some(e.tokens.into())
-        }),
-        ("max_in_flight", "The most requests in flight.", |e| {
-            e.max_in_flight.map(f64::from)
-        }),
-        ("max_tokens", "The most tokens in flight.", |e| {
-            e.max_tokens.map(f64::from)
-        }),
-        (
-            "weight",
-            "What the engine can do, compared with others.",
-            |e| Some(e.weight.into()),
-        ),
-        ("up", "1 if the engine takes requests.", |e| {
-            Some(f64::from(u8::from(e.state == EngineState::Active)))
-        }),
-    ];
-    for (name, help, value) in gauges {
-        describe(&mut out, &format!("engine_{name}"), help);
+    for (name, kind, help, value) in ENGINE_METRICS {
+        let name = format!("engine_{name}");
+        describe(&mut out, &name, kind, help);
         for engine in &view.engines {
             if let Some(value) = value(engine) {
-                let label = label(&engine.name);
-                sample(
-                    &mut out,
-                    &format!("engine_{name}{{engine=\"{label}\"}}"),
-                    value,
-                );
+                let labels = format!("engine=\"{}\"", label(&engine.name));
+                sample(&mut out, &name, &labels, value);
             }
         }
     }
-    describe(
-        &mut out,
-        "frontend_in_flight",
-        "Requests in flight, by the worker that has them.",
-    );
+    let name = "frontend_in_flight_requests";
+    let help = "Requests in flight, by the worker that has them.";
+    describe(&mut out, name, "gauge", help);
     for frontend in &view.frontends {
-        let labels = format!("slot=\"{}\",pid=\"{}\"", frontend.slot, frontend.pid);
-        let value = frontend.in_flight as f64;
-        sample(&mut out, &format!("frontend_in_flight{{{labels}}}"), value);
+        let labels = format!("frontend=\"{}\",pid=\"{}\"", frontend.slot, frontend.pid);
+        sample(&mut out, name, &labels, frontend.in_flight as f64);
     }
     text(StatusCode::OK, "text/plain; version=0.0.4", out)
 }
 
-fn describe(out: &mut String, name: &str, help: &str) {
+fn describe(out: &mut String, name: &str, kind: &str, help: &str) {
     // Writing to a string cannot fail, here and below.
     let _ = writeln!(
         out,
-        "# HELP headcount_{name} {help}\n# TYPE headcount_{name} gauge"
+        "# HELP headcount_{name} {help}\n# TYPE headcount_{name} {kind}"
     );
 }
 
-fn sample(out: &mut String, series: &str, value: f64) {
-    let _ = writeln!(out, "headcount_{series} {value}");
+fn sample(out: &mut String, name: &str, labels: &str, value: f64) {
+    let _ = writeln!(out, "headcount_{name}{{{labels}}} {value}");
 }
 
 /// A name as the value of a label.

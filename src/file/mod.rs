@@ -9,4 +9,4 @@ mod pass;
 pub(crate) use fork::Birth;
 pub(crate) use lock::{LockFile, is_locked};
 pub(crate) use mapping::{EngineRecord, Mapping};
-pub(crate) use open::{Access, TableFile};
+pub(crate) use open::{Access, TableFile, open_to_read};

@@ -4,7 +4,7 @@ use super::lock::LockFile;
 use super::mapping::Mapping;
 use crate::error::{Error, Result};
 use crate::layout::{BadHeader, HEADER_BYTES, Header, Layout, VERSION};
-use rustix::fs::{AtFlags, FallocateFlags, FileType, MemfdFlags, Mode, OFlags, SealFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, MemfdFlags, Mode, OFlags, SealFlags, Stat};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
@@ -108,12 +108,8 @@ impl TableFile {
             Access::ReadWrite => OFlags::RDWR,
             Access::ReadOnly => OFlags::RDONLY,
         };
-        // NONBLOCK: a pipe of that name must not make us wait for its other end.
-        let flags = mode | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        match rustix::fs::open(path, flags, Mode::empty()) {
-            Ok(fd) => Self::validate(fd.into(), path, access, any_owner),
-            Err(error) => Err(refused(path, error, any_owner)),
-        }
+        let file = open_file(path, mode, any_owner)?;
+        Self::validate(file, path, access, any_owner)
     }
 
     /// Opens the table behind a descriptor, as an open file of its own.
@@ -155,19 +151,7 @@ impl TableFile {
             path: path.into(),
             found,
         };
-        let stat = rustix::fs::fstat(&file).map_err(|e| at.failed("examining", e))?;
-        let kind = FileType::from_raw_mode(stat.st_mode);
-        if kind != FileType::RegularFile {
-            return Err(not_a_table(describe(kind).into()));
-        }
-        let own = rustix::process::geteuid().as_raw();
-        if stat.st_uid != own && !any_owner {
-            return Err(Error::Owner {
-                path: path.into(),
-                found: stat.st_uid,
-                expected: own,
-            });
-        }
+        let stat = examine(&file, path, any_owner)?;
         let found = stat.st_size.max(0) as u64;
         let mut bytes = [0; HEADER_BYTES];
         match file.read_exact_at(&mut bytes, 0) {
@@ -218,6 +202,44 @@ impl AsFd for TableFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// Opens what lies at `path` to read it, and says how long it is. Nothing of what it holds is looked
+/// at.
+pub(crate) fn open_to_read(path: &Path, any_owner: bool) -> Result<(File, u64)> {
+    let file = open_file(path, OFlags::RDONLY, any_owner)?;
+    let stat = examine(&file, path, any_owner)?;
+    Ok((file, stat.st_size.max(0) as u64))
+}
+
+fn open_file(path: &Path, mode: OFlags, any_owner: bool) -> Result<File> {
+    // NONBLOCK: a pipe of that name must not make us wait for its other end.
+    let flags = mode | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Ok(fd) => Ok(fd.into()),
+        Err(error) => Err(refused(path, error, any_owner)),
+    }
+}
+
+/// What the kernel says of a file, which has to be one of ours.
+fn examine(file: &File, path: &Path, any_owner: bool) -> Result<Stat> {
+    let stat = rustix::fs::fstat(file).map_err(|e| At(path).failed("examining", e))?;
+    let kind = FileType::from_raw_mode(stat.st_mode);
+    if kind != FileType::RegularFile {
+        return Err(Error::NotATable {
+            path: path.into(),
+            found: describe(kind).into(),
+        });
+    }
+    let own = rustix::process::geteuid().as_raw();
+    if stat.st_uid != own && !any_owner {
+        return Err(Error::Owner {
+            path: path.into(),
+            found: stat.st_uid,
+            expected: own,
+        });
+    }
+    Ok(stat)
 }
 
 /// Makes the file `size` bytes long, all of them there, so that no later access finds none left.

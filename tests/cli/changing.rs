@@ -100,6 +100,41 @@ fn engines_come_and_go() {
 }
 
 #[test]
+fn all_engines_of_the_largest_table_change_at_once() {
+    let directory = directory();
+    let path = directory.path().join("table");
+    let table = Table::options().engines(4096).max_frontends(1);
+    let table = table.create(&path).unwrap();
+    let all: Vec<_> = (0..4096).map(|n| format!("@{n}")).collect();
+    let said = on(&path, &format!("drain PATH {}", all.join(" "))).fine();
+    assert_eq!(said.matches(": drains, 0 in flight\n").count(), 4096);
+    let view = table.snapshot();
+    assert!(
+        view.engines
+            .iter()
+            .all(|e| e.state == EngineState::Draining)
+    );
+    assert_eq!(
+        on(&path, "show PATH").fine().matches("! engine").count(),
+        4096
+    );
+    assert!(
+        on(&path, "metrics PATH --once")
+            .fine()
+            .contains("engine=\"4095\"")
+    );
+}
+
+#[test]
+fn what_was_done_is_said_though_the_rest_fails() {
+    let scene = Scene::new();
+    // The second time there is nothing to remove any more.
+    let ran = on(scene.path(), "remove PATH gpu-0 gpu-0");
+    assert_eq!(ran.out, "gpu-0: removed, 3 in flight\n");
+    ran.refused(2);
+}
+
+#[test]
 fn caps_and_weights_change() {
     let scene = Scene::new();
     let caps = || {
@@ -112,6 +147,9 @@ fn caps_and_weights_change() {
     assert_eq!(caps(), (Some(10), Some(7000)));
     on(scene.path(), "cap PATH gpu-0 none").fine();
     assert_eq!(caps(), (None, Some(7000)));
+    // No count gets there, so it is no cap, and is not said to be one.
+    let said = on(scene.path(), "cap PATH gpu-0 4294967295").fine();
+    assert!(said.starts_with("gpu-0: no cap on requests"), "{said}");
     on(scene.path(), "weight PATH gpu-0 2.5").fine();
     assert_eq!(scene.table.snapshot().engines[0].weight, 2.5);
 }

@@ -6,6 +6,7 @@ use headcount::Table;
 use headcount_tests::{directory, is_root, skipped};
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
+use std::path::Path;
 use std::process::Command;
 
 #[test]
@@ -70,6 +71,77 @@ fn no_table_is_3() {
     let link = directory.path().join("link");
     symlink(&path, &link).unwrap();
     on(&link, "show PATH").refused(3);
+}
+
+#[test]
+fn what_is_no_file_is_no_table() {
+    let directory = directory();
+    let at = |name| directory.path().join(name);
+    fs::create_dir(at("directory")).unwrap();
+    let made = Command::new("mkfifo").arg(at("pipe")).status().unwrap();
+    assert!(made.success());
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    fs::write(at("empty"), "").unwrap();
+    for name in ["directory", "pipe", "socket", "empty", "pipe/below"] {
+        for line in [
+            "show PATH",
+            "show PATH --watch",
+            "verify PATH",
+            "dump PATH",
+            "metrics PATH",
+            "reap PATH",
+            "rm PATH --force",
+            "drain PATH x",
+        ] {
+            on(&at(name), line).refused(3);
+        }
+    }
+}
+
+#[test]
+fn what_a_terminal_would_act_on_is_not_in_complaints() {
+    let said = on(Path::new("/nowhere/\x1b[2J\u{202e}"), "show PATH").refused(3);
+    assert!(!said.contains(['\x1b', '\u{202e}']), "{said:?}");
+}
+
+#[test]
+fn times_that_no_clock_reaches_are_wrong_usage() {
+    let scene = Scene::new();
+    for line in [
+        "top PATH --interval 1e18",
+        "show PATH --watch=1e18",
+        "show PATH --stale-after inf",
+        "metrics PATH --once --stale-after nan",
+        "top PATH --interval 0",
+    ] {
+        let ran = on(scene.path(), line);
+        assert_eq!(ran.code, 2, "{line}: {ran:?}");
+        assert!(ran.err.contains("from 0.01 to 86400"), "{line}: {ran:?}");
+    }
+}
+
+#[test]
+fn output_that_cannot_be_written_is_1() {
+    let scene = Scene::new();
+    for line in [
+        "show PATH",
+        "dump PATH",
+        "verify PATH",
+        "man",
+        "metrics PATH --once",
+    ] {
+        let mut ran = crate::command::command();
+        let arguments = line.split(' ').map(|word| match word {
+            "PATH" => scene.path().as_os_str(),
+            word => word.as_ref(),
+        });
+        ran.args(arguments);
+        ran.stdout(fs::File::options().write(true).open("/dev/full").unwrap());
+        let ran = ran.output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.code(), Some(1), "{line}: {said}");
+        assert!(said.contains("No space left"), "{line}: {said}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod bench;
 mod changing;
+mod colours;
 mod command;
 mod ending;
 mod generated;

@@ -238,18 +238,24 @@ fn what_is_no_scrape_is_answered_as_http_does() {
 }
 
 #[test]
-fn more_connections_than_it_serves_do_not_end_it() {
+fn more_connections_than_it_serves_are_closed_and_do_not_end_it() {
     let scene = Scene::new();
     let server = Server::start(scene.path());
-    let crowd: Vec<_> = (0..100).map(|_| server.connect()).collect();
-    drop(crowd);
-    eventually("it answers again", || {
+    let is_answered = || {
         let mut stream = server.connect();
         let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
         let mut answer = String::new();
         let _ = stream.read_to_string(&mut answer);
         answer.starts_with("HTTP/1.1 200")
+    };
+    assert!(is_answered());
+    // Connections are accepted in their order, so the crowd is there first. On a machine that is
+    // stopped for long it may be gone again, for want of a request.
+    eventually("one too many is closed unanswered", || {
+        let _crowd: Vec<_> = (0..64).map(|_| server.connect()).collect();
+        !is_answered()
     });
+    eventually("it answers again", is_answered);
 }
 
 #[test]

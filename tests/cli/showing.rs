@@ -149,6 +149,25 @@ fn json_is_as_documented() {
 }
 
 #[test]
+fn it_watches_until_there_is_no_table() {
+    let scene = Scene::new();
+    let mut watch = command();
+    watch
+        .args(["show", "--json", "--watch=0.02"])
+        .arg(scene.path());
+    watch.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = watch.spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    lines.next().expect("a first line").unwrap();
+    std::fs::remove_file(scene.path()).unwrap();
+    assert!(lines.all(|line| line.unwrap().starts_with('{')));
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("does not exist"), "{said}");
+    assert_eq!(ended.status.code(), Some(3));
+}
+
+#[test]
 fn it_watches_until_nobody_reads() {
     let mut scene = Scene::new();
     let mut child = command()

@@ -3,7 +3,7 @@
 use crate::command::binary;
 use crate::scene::Scene;
 use crate::tmux::{Terminal, is_there};
-use headcount_tests::{eventually, skipped};
+use headcount_tests::{eventually, is_running, skipped, state};
 use std::fs;
 
 /// The pid of what a shell has written into a file before it became `top`.
@@ -84,9 +84,9 @@ fn it_ends_when_its_terminal_goes_away() {
         );
         let terminal = Terminal::run_only(80, 24, &line);
         terminal.wait_for_text("gpu-2");
-        let process = format!("/proc/{}", pid_in(&file));
+        let pid = pid_in(&file);
         drop(terminal);
-        eventually("it ends", || !std::path::Path::new(&process).exists());
+        eventually("it ends", || !is_running(pid));
     }
 }
 
@@ -116,10 +116,7 @@ fn it_stops_and_goes_on() {
             terminal.knows("alternate_on") == "0"
         });
         // It has to have stopped before it is resumed.
-        let state = format!("/proc/{}/stat", pid_in(&file));
-        eventually("it has stopped", || {
-            fs::read_to_string(&state).unwrap().contains(") T ")
-        });
+        eventually("it has stopped", || state(pid_in(&file)) == Some('T'));
         signal(libc::SIGCONT);
         eventually("the terminal is taken again", || {
             terminal.knows("alternate_on") == "1"

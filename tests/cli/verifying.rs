@@ -65,6 +65,36 @@ fn damage_that_keeps_a_table_from_being_opened_is_named_too() {
 }
 
 #[test]
+fn a_damaged_table_is_dumped_as_far_as_it_can_be_read() {
+    let scene = Scene::new();
+    let damage = Damage::to(&scene.table, scene.path());
+    let words = |dump: &str| dump.lines().filter(|line| line.contains("]  ")).count();
+    let whole = words(&on(scene.path(), "dump PATH").fine());
+    // The checksum, then the very first word: where things lie is still known.
+    for (word, sum) in [(63, "checksum"), (0, "magic \"\\xb7EADCNT")] {
+        damage.change("header", 0, word, |word| word ^ 0xff);
+        let ran = on(scene.path(), "dump PATH");
+        assert!(
+            ran.out.contains(sum) && ran.out.contains("\"gpu-1"),
+            "{ran:?}"
+        );
+        assert_eq!(words(&ran.out), whole);
+        ran.refused(1);
+    }
+    // Nothing fits any more: the words are there all the same.
+    damage.change("header", 0, 5, |frontends| frontends + 1);
+    let ran = on(scene.path(), "dump PATH");
+    assert!(ran.out.contains("max_frontends 65"), "{ran:?}");
+    let gpu_1 = u64::from_le_bytes(*b"gpu-1\0\0\0");
+    assert!(ran.out.contains(&format!("{gpu_1:016x}\n")), "{ran:?}");
+    ran.refused(1);
+    damage.file().set_len(100).unwrap();
+    on(scene.path(), "dump PATH").refused(1);
+    damage.file().set_len(0).unwrap();
+    on(scene.path(), "dump PATH").refused(3);
+}
+
+#[test]
 fn a_dump_has_every_word_that_is_not_zero() {
     let mut scene = Scene::new();
     scene.kill_one();

@@ -92,20 +92,32 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// Whether a process runs. One that has ended and that nobody has waited for does not.
+pub fn is_running(pid: i32) -> bool {
+    !matches!(state(pid), None | Some('Z' | 'X'))
+}
+
+/// What a process is doing, as the kernel says it in one letter. `None` if there is no such process.
+pub fn state(pid: i32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may hold anything.
+    stat.rsplit(") ").next()?.chars().next()
+}
+
 /// Says that a test was skipped, and why, also when the output of tests that pass is not shown.
 pub fn skipped(test: &str, why: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }
 
+/// How long what happens soon may take on a machine that has much else to do.
+const SOON: Duration = Duration::from_secs(60);
+
 /// Waits for something that is to happen soon, and panics if it does not.
 pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
     let start = Instant::now();
     while !happened() {
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "{what} did not happen"
-        );
+        assert!(start.elapsed() < SOON, "{what} did not happen");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

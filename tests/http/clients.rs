@@ -16,6 +16,9 @@ fn who_hangs_up_frees_the_place_and_stops_the_engine() {
     assert_eq!(deployment.in_flight(), [4, 4]);
     drop(streams);
     deployment.settles();
+    for engine in &engines {
+        engine.becomes_idle();
+    }
     // Before the first byte: the answer comes in one piece, in hours.
     let waiting: Vec<_> = (0..8)
         .map(|_| Stream::post(deployment.address, "{\"max_tokens\":1000000}"))
@@ -23,6 +26,9 @@ fn who_hangs_up_frees_the_place_and_stops_the_engine() {
     eventually("eight requests in flight", || {
         deployment.in_flight() == [4, 4]
     });
+    for engine in &engines {
+        engine.comes_to_run(4);
+    }
     drop(waiting);
     deployment.settles();
     for engine in &engines {
@@ -34,9 +40,9 @@ fn who_hangs_up_frees_the_place_and_stops_the_engine() {
 #[test]
 fn half_a_request_holds_nothing_for_long() {
     let engines = MockEngine::several(1, "0.002");
-    let options = ["--client-idle-timeout", "0.7"];
+    let options = ["--client-idle-timeout", "1"];
     let deployment = Deployment::start(&addresses(&engines), &options);
-    let head = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 100\r\n";
+    let head = HALF_HEAD;
     // Half a head, and then nothing: told so or cut off, and never counted.
     let mut half_head = Stream::send(deployment.address, head);
     half_head.rest();
@@ -54,8 +60,18 @@ fn half_a_request_holds_nothing_for_long() {
     deployment.settles();
     engines[0].becomes_idle();
     assert_eq!(engines[0].stat("served"), 0);
-    // The same in two parts is a request.
-    let mut slow = Stream::send(deployment.address, &format!("{head}\r\n{{\"max_tok"));
+}
+
+/// The head of a request with a body of 100 bytes, without its end.
+const HALF_HEAD: &str = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 100\r\n";
+
+#[test]
+fn two_halves_of_a_request_are_one() {
+    let engines = MockEngine::several(1, "0.002");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    let start = format!("{HALF_HEAD}\r\n{{\"max_tok");
+    let mut slow = Stream::send(deployment.address, &start);
+    // Longer than the server waits for the whole of it before it passes on what there is.
     thread::sleep(Duration::from_millis(300));
     slow.more(&format!(
         "ens\":1}}{}",
@@ -101,7 +117,7 @@ fn who_reads_slowly_gets_all_and_counts_until_then() {
 
 #[test]
 fn who_does_not_read_at_all_is_cut_off() {
-    let deployment = Deployment::start(&[large_engine()], &["--client-idle-timeout", "0.5"]);
+    let deployment = Deployment::start(&[large_engine()], &["--client-idle-timeout", "1"]);
     let mut stream = Stream::post(deployment.address, "");
     assert_eq!(stream.status(), 200);
     deployment.settles();

@@ -2,12 +2,12 @@
 
 use crate::stream::Stream;
 use headcount::{EngineState, Table};
-use headcount_tests::eventually;
+use headcount_tests::{eventually, state};
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 use tempfile::TempDir;
 use ureq::Agent;
@@ -34,7 +34,7 @@ impl Deployment {
             command.args(["--engine", &format!("http://{engine}")]);
         }
         command.args(options);
-        Self::start_in(headcount_tests::directory(), "127.0.0.1:0", command)
+        Self::start_in(headcount_tests::directory(), &free_address(), command)
     }
 
     /// Starts workers by a list of engines in a file.
@@ -44,7 +44,7 @@ impl Deployment {
         std::fs::write(&file, list).unwrap();
         let mut command = Command::new(PROGRAM);
         command.arg("--engines-file").arg(&file);
-        Self::start_in(directory, "127.0.0.1:0", command)
+        Self::start_in(directory, &free_address(), command)
     }
 
     fn start_in(directory: TempDir, listen: &str, mut command: Command) -> Self {
@@ -55,7 +55,7 @@ impl Deployment {
             4
         };
         let parent = command
-            .args(["--listen", listen, "--drain-timeout", "3"])
+            .args(["--listen", listen, "--drain-timeout", "5"])
             .arg("--table")
             .arg(&path);
         let (parent, address) = start(parent);
@@ -176,7 +176,7 @@ impl Drop for Deployment {
         }
         signal(self.pid(), libc::SIGTERM);
         let start = std::time::Instant::now();
-        while start.elapsed() < Duration::from_secs(8) {
+        while start.elapsed() < Duration::from_secs(30) {
             if matches!(self.parent.try_wait(), Ok(Some(_))) {
                 return;
             }
@@ -217,9 +217,19 @@ impl Drop for StopClients<'_> {
     }
 }
 
-/// Whether a process is there, be it as a zombie.
-pub(crate) fn is_there(pid: i32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
+/// SIGSTOP, and waits until the process has stopped.
+pub(crate) fn stop(pid: i32) {
+    signal(pid, libc::SIGSTOP);
+    eventually("its stopping", || state(pid) == Some('T'));
+}
+
+/// A loopback address of its own, and any port there. Nobody else takes that port when it is given
+/// up, so it can be taken again.
+pub(crate) fn free_address() -> String {
+    static NUMBER: AtomicU8 = AtomicU8::new(1);
+    let [.., high, low] = std::process::id().to_be_bytes();
+    let number = NUMBER.fetch_add(1, Relaxed);
+    format!("{}:0", Ipv4Addr::new(127, high | 0x40, low, number))
 }
 
 /// A client that keeps its connections and takes errors as answers.

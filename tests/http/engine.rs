@@ -1,6 +1,6 @@
 //! Engines to be had for tests: the example's mock engine, and some that misbehave.
 
-use crate::deployment::{PROGRAM, agent, start};
+use crate::deployment::{PROGRAM, agent, free_address, start};
 use headcount_tests::eventually;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ pub(crate) struct MockEngine {
 impl MockEngine {
     /// One that decodes a token every `step` seconds.
     pub(crate) fn start(step: &str) -> Self {
-        Self::start_at("127.0.0.1:0", step)
+        Self::start_at(&free_address(), step)
     }
 
     fn start_at(address: &str, step: &str) -> Self {
@@ -53,11 +53,17 @@ impl MockEngine {
         stats[name].as_u64().unwrap()
     }
 
+    /// It soon has so many requests that somebody waits for: what is sent, or given up, is not known
+    /// to an engine at once.
+    pub(crate) fn comes_to_run(&self, count: u64) {
+        eventually("the engine's running as many as there are", || {
+            self.stat("running") == count
+        });
+    }
+
     /// It learns soon that nobody waits for what it does.
     pub(crate) fn becomes_idle(&self) {
-        eventually("the engine's learning that nobody waits", || {
-            self.stat("running") == 0
-        });
+        self.comes_to_run(0);
     }
 }
 

@@ -1,36 +1,54 @@
 //! Engines that die in mid-answer, that talk nonsense, that say nothing.
 
-use crate::deployment::{Deployment, agent, complete, signal};
+use crate::deployment::{Deployment, agent, complete, signal, stop};
 use crate::engine::{MockEngine, odd_engine, read_head, say};
 use crate::stream::Stream;
 use headcount::EngineState;
-use headcount_tests::eventually;
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
-use std::time::Duration;
 
 #[test]
 fn an_engine_that_dies_in_mid_answer_cuts_the_answer() {
-    let engine = odd_engine(|connection| {
-        if !read_head(connection).is_empty() {
-            say(
-                connection,
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\ndata: \r\n",
-            );
-            thread::sleep(Duration::from_millis(50));
+    // Answers in part, dies when it is told, and says so.
+    let (asked, is_asked) = mpsc::channel::<()>();
+    let (told, dies) = mpsc::channel::<()>();
+    let (died, has_died) = mpsc::channel::<()>();
+    let ends = Mutex::new((asked, dies, died));
+    let engine = odd_engine(move |connection| {
+        if read_head(connection).is_empty() {
+            return;
         }
+        let (asked, dies, died) = &*ends.lock().unwrap();
+        let _ = asked.send(());
+        let _ = dies.recv();
+        say(
+            connection,
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\ndata: \r\n",
+        );
+        let _ = connection.get_ref().shutdown(Shutdown::Both);
+        let _ = died.send(());
     });
-    let deployment = Deployment::start(&[engine], &[]);
-    let mut stream = Stream::post(deployment.address, "{}");
-    assert_eq!(stream.status(), 200);
-    let (got, whole) = stream.rest();
-    assert!(
-        got.contains("data: ") && !whole,
-        "{got:?}: a client can tell that it is not whole"
-    );
-    deployment.settles();
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    let worker = deployment.workers()[0];
+    for stopped in [false, true] {
+        let mut stream = Stream::post(deployment.address, "{}");
+        is_asked.recv().unwrap();
+        // A worker that learns of the answer and of the death at the same time passes both on.
+        if stopped {
+            stop(worker);
+        }
+        told.send(()).unwrap();
+        has_died.recv().unwrap();
+        signal(worker, libc::SIGCONT);
+        assert_eq!(stream.status(), 200);
+        let (got, whole) = stream.rest();
+        assert!(
+            got.contains("data: ") && !whole,
+            "{got:?}: a client can tell that it is not whole"
+        );
+        deployment.settles();
+    }
     assert_eq!(
         deployment.state(engine),
         Some(EngineState::Active),
@@ -148,8 +166,7 @@ fn an_engine_that_closes_idle_connections_loses_no_request() {
         assert_eq!(client.status(), 200);
         // When the worker wakes, the next request is there, and the connection that it would go out
         // on is closed; it learns of both in this order.
-        signal(worker, libc::SIGSTOP);
-        eventually("its stopping", || state(worker) == 'T');
+        stop(worker);
         client.again(request);
         told.send(()).unwrap();
         has_closed.recv().unwrap();
@@ -158,15 +175,6 @@ fn an_engine_that_closes_idle_connections_loses_no_request() {
     assert_eq!(client.status(), 200);
     drop(told);
     deployment.settles();
-}
-
-/// What a process is doing, as the kernel says it.
-fn state(pid: i32) -> char {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    stat.rsplit(") ")
-        .next()
-        .and_then(|rest| rest.chars().next())
-        .unwrap()
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! SIGKILL of workers, of engines and of the parent.
 
-use crate::deployment::{Deployment, StopClients, agent, complete, is_there, signal};
+use crate::deployment::{Deployment, StopClients, agent, complete, signal, stop};
 use crate::engine::{MockEngine, addresses};
 use crate::stream::Stream;
 use headcount::{EngineState, Table};
-use headcount_tests::eventually;
+use headcount_tests::{eventually, is_running};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -37,9 +37,9 @@ fn two_workers_that_are_killed_at_once_take_only_their_own_streams_along() {
 fn workers_are_killed(count: usize) {
     let engines = MockEngine::several(3, "0.02");
     let deployment = Deployment::start(&addresses(&engines), &[]);
-    // Long enough to be there when the workers die.
-    let asked: Vec<_> = (0..24)
-        .map(|_| Stream::ask(deployment.address, 300))
+    let start = Instant::now();
+    let mut asked: Vec<_> = (0..24)
+        .map(|_| Stream::ask(deployment.address, 1_000_000))
         .collect();
     eventually("24 in flight", || deployment.in_flight() == [8; 3]);
     let mut holders = deployment.table.snapshot().frontends;
@@ -71,14 +71,12 @@ fn workers_are_killed(count: usize) {
         running() == survive
     });
 
-    let whole = asked
-        .into_iter()
-        .filter_map(|mut stream| stream.rest().1.then_some(()));
-    assert_eq!(
-        whole.count() as u64,
-        survive,
-        "the others' streams are whole"
-    );
+    // No engine has made more tokens for a request until now, so who gets one more is served still.
+    let most = start.elapsed().as_millis() / 20 + 1;
+    let served = |stream: &mut Stream| (0..=most).all(|_| stream.token());
+    let served = asked.iter_mut().filter_map(|s| served(s).then_some(()));
+    assert_eq!(served.count() as u64, survive, "the others' streams go on");
+    drop(asked);
     deployment.settles();
 }
 
@@ -117,7 +115,7 @@ fn connections_that_nobody_had_accepted_survive_the_workers() {
     let deployment = Deployment::start(&addresses(&engines), &[]);
     let workers = deployment.workers();
     for &worker in &workers {
-        signal(worker, libc::SIGSTOP);
+        stop(worker);
     }
     let mut waiting: Vec<_> = (0..40)
         .map(|_| Stream::ask(deployment.address, 2))
@@ -143,7 +141,7 @@ fn no_connection_is_refused_while_workers_are_killed() {
             .map(|_| {
                 scope.spawn(|| {
                     let (mut served, mut cut) = (0, 0);
-                    while !over.load(Relaxed) {
+                    while !over.load(Relaxed) || served == 0 {
                         // `send` fails if it is refused.
                         let mut stream = Stream::ask(deployment.address, 2);
                         let whole = stream.rest().1;
@@ -164,7 +162,6 @@ fn no_connection_is_refused_while_workers_are_killed() {
         drop(stop);
         let results: Vec<_> = clients.into_iter().map(|c| c.join().unwrap()).collect();
         println!("served and cut, by client: {results:?}");
-        assert!(results.iter().all(|(served, _)| *served > 0));
     });
     deployment.wait_for_workers();
     deployment.settles();
@@ -194,11 +191,10 @@ fn an_engine_that_is_killed_is_down_for_all_until_it_is_back() {
         deployment.state(dead) == Some(EngineState::Active)
     });
     streams.extend(begin_streams(&deployment, 4));
-    assert_eq!(
-        deployment.in_flight(),
-        [4; 3],
-        "the newcomer takes what the others have too much"
-    );
+    // Of an answer that was read to its end, the permit may be there for a moment longer.
+    eventually("the newcomer's taking what others have too much", || {
+        deployment.in_flight() == [4; 3]
+    });
     drop(streams);
     deployment.settles();
 }
@@ -247,7 +243,7 @@ fn a_parent_that_is_killed_leaves_workers_that_finish_and_end() {
     let engines = MockEngine::several(2, "0.02");
     let deployment = Deployment::start(&addresses(&engines), &[]);
     let workers = deployment.workers();
-    let mut short: Vec<_> = (0..6).map(|_| deployment.stream(20)).collect();
+    let mut short: Vec<_> = (0..6).map(|_| deployment.stream(10)).collect();
     let mut endless = deployment.stream(1_000_000);
     signal(deployment.pid(), libc::SIGKILL);
     for stream in &mut short {
@@ -255,7 +251,7 @@ fn a_parent_that_is_killed_leaves_workers_that_finish_and_end() {
     }
     assert!(!endless.rest().1, "but not for ever");
     eventually("the end of the workers", || {
-        workers.iter().all(|&worker| !is_there(worker))
+        workers.iter().all(|&worker| !is_running(worker))
     });
     assert_eq!(deployment.in_flight(), [0, 0]);
     assert!(
@@ -280,10 +276,10 @@ fn the_next_deployment_finds_a_table_that_works() {
         .drain(table.find(&format!("http://{}", all[1])).unwrap())
         .unwrap();
     drop(table);
-    for worker in deployment.workers() {
-        signal(worker, libc::SIGSTOP);
-    }
     let stopped = deployment.workers();
+    for &worker in &stopped {
+        stop(worker);
+    }
     signal(deployment.pid(), libc::SIGKILL);
     for worker in stopped {
         signal(worker, libc::SIGKILL);

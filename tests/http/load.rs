@@ -72,9 +72,30 @@ fn caps_are_exact_over_all_workers_and_more_is_refused_at_once() {
         }
     });
     deployment.settles();
+    println!("{served:?} served and {refused:?} refused in the race");
+    // An engine counts a request down before it sends the end of the answer, so it has none now.
+    // How many met there in the race is a matter of luck; this is not: all come, and nobody leaves.
+    let ask = || {
+        let mut stream = Stream::ask(deployment.address, 1_000_000);
+        (stream.status(), stream)
+    };
+    let crowd: Vec<_> = thread::scope(|scope| {
+        let asking: Vec<_> = (0..32).map(|_| scope.spawn(ask)).collect();
+        asking
+            .into_iter()
+            .map(|asks| asks.join().unwrap())
+            .collect()
+    });
+    let with = |status| crowd.iter().filter(|(s, _)| *s == status).count();
+    assert_eq!(
+        (with(200), with(503)),
+        (6, 26),
+        "all that there is room for"
+    );
     let peaks: Vec<u64> = engines.iter().map(|engine| engine.stat("peak")).collect();
     assert_eq!(peaks, [3, 3], "never one more, and not one less");
-    assert!(served.into_inner() > 0 && refused.into_inner() > 0);
+    drop(crowd);
+    deployment.settles();
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod clients;
 mod deployment;
+mod draining;
 mod engine;
 mod engines;
 mod kills;

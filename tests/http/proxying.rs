@@ -3,8 +3,10 @@
 use crate::deployment::{Deployment, agent};
 use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};
 use crate::stream::Stream;
-use std::io::{BufRead, Read};
+use headcount_tests::skipped;
+use std::io::{BufRead, Read, Write};
 use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 
 /// Answers with the head that it got, and one of its own that has all that should not go on.
 fn mirror() -> SocketAddr {
@@ -150,6 +152,11 @@ fn bodies_go_both_ways_piece_by_piece() {
 fn any_worker_tells_of_the_whole_table() {
     let engines = MockEngine::several(2, "0.02");
     let deployment = Deployment::start(&addresses(&engines), &["--max-in-flight", "7"]);
+    for _ in 0..2 {
+        let short: Vec<_> = (0..2).map(|_| deployment.stream(1_000_000)).collect();
+        drop(short);
+        deployment.settles();
+    }
     let streams: Vec<_> = (0..6).map(|_| deployment.stream(1_000_000)).collect();
     for _ in 0..12 {
         let get = |path| {
@@ -161,18 +168,24 @@ fn any_worker_tells_of_the_whole_table() {
         for engine in &engines {
             let labels = format!("{{engine=\"http://{}\"}}", engine.address);
             for expected in [
-                ("in_flight", 3),
-                ("max_in_flight", 7),
+                ("in_flight_requests", 3),
+                ("in_flight_tokens", 0),
+                ("max_in_flight_requests", 7),
+                ("requests_admitted_total", 5),
+                ("requests_finished_total", 2),
                 ("up", 1),
-                ("tokens", 0),
             ] {
                 let line = format!("headcount_engine_{}{labels} {}\n", expected.0, expected.1);
                 assert!(metrics.contains(&line), "no {line} in {metrics}");
             }
         }
+        for counter in ["admitted", "finished"] {
+            let kind = format!("# TYPE headcount_engine_requests_{counter}_total counter\n");
+            assert!(metrics.contains(&kind), "no {kind} in {metrics}");
+        }
         let workers = metrics
             .lines()
-            .filter(|l| l.starts_with("headcount_frontend_in_flight{"));
+            .filter(|l| l.starts_with("headcount_frontend_in_flight_requests{"));
         let held = workers.map(|line| line.rsplit(' ').next().unwrap().parse::<u32>().unwrap());
         assert_eq!(held.sum::<u32>(), 6);
         let health: serde_json::Value = serde_json::from_str(&get("/health")).unwrap();
@@ -182,4 +195,29 @@ fn any_worker_tells_of_the_whole_table() {
     }
     drop(streams);
     deployment.settles();
+}
+
+#[test]
+fn metrics_are_as_prometheus_wants_them() {
+    let deployment = Deployment::start(&[mirror()], &["--max-in-flight", "7"]);
+    let mut answer = agent().get(deployment.url("/metrics")).call().unwrap();
+    let metrics = answer.body_mut().read_to_string().unwrap();
+    let promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut promtool) = promtool else {
+        return skipped("promtool check metrics", "promtool is not installed");
+    };
+    let mut input = promtool.stdin.take().unwrap();
+    input.write_all(metrics.as_bytes()).unwrap();
+    drop(input);
+    let said = promtool.wait_with_output().unwrap();
+    let complaints = String::from_utf8_lossy(&said.stderr) + String::from_utf8_lossy(&said.stdout);
+    assert!(
+        said.status.success() && complaints.is_empty(),
+        "{complaints}"
+    );
 }

@@ -2,10 +2,14 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output::print;
-use crate::source::Source;
+use crate::source::{Source, is_damaged};
 use clap::Args;
+use headcount::Error;
 
 /// Print the raw file, each word with what it means, for a bug report.
+///
+/// Of a table that is too damaged to be opened, what can be read is printed all the same; then the
+/// exit status is 1.
 #[derive(Args, Debug)]
 pub(crate) struct Dump {
     #[command(flatten)]
@@ -14,9 +18,25 @@ pub(crate) struct Dump {
 
 impl Dump {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let table = self.source.look()?;
-        let version = env!("CARGO_PKG_VERSION");
-        print(&format!("headcount {version}: {}", table.dump()?))?;
-        Ok(Outcome::Fine)
+        let error = match self.source.look() {
+            Ok(table) => {
+                say(&table.dump()?)?;
+                return Ok(Outcome::Fine);
+            }
+            Err(error) => error,
+        };
+        // What is no table by its first word may be one whose first word is damaged.
+        let may_be_a_table = is_damaged(&error) || matches!(error, Error::NotATable { .. });
+        match self.source.dump_damaged() {
+            Ok(dump) if may_be_a_table => {
+                say(&dump)?;
+                Err(Failure::failed(error.to_string()))
+            }
+            _ => Err(error.into()),
+        }
     }
+}
+
+fn say(dump: &str) -> Result<(), Failure> {
+    print(&format!("headcount {}: {dump}", env!("CARGO_PKG_VERSION")))
 }

@@ -4,7 +4,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{print, printable};
 use crate::source::{Owner, Source};
 use clap::Args;
-use headcount::{Engine, Table};
+use headcount::{Engine, EngineState, Error, Table};
+use std::collections::HashMap;
 use std::ffi::OsString;
 
 /// Engines of a table.
@@ -36,30 +37,42 @@ impl OfEngines {
         }
         let table = source.open()?;
         // All of them are found before any is changed.
-        let engines: Vec<_> = names
-            .iter()
-            .map(|name| find(&table, name))
-            .collect::<Result<_, _>>()?;
-        for (engine, name) in engines.into_iter().zip(&names) {
-            let left = |view: headcount::View| view.engine(engine).map_or(0, |e| e.in_flight);
-            let said = match change {
-                Change::Drain => {
-                    table.drain(engine)?;
-                    format!("drains, {} in flight", left(table.snapshot()))
-                }
-                Change::Down => {
-                    table.down(engine)?;
-                    format!("is down, {} in flight", left(table.snapshot()))
-                }
-                Change::Up => {
-                    table.up(engine)?;
-                    format!("takes requests, {} in flight", left(table.snapshot()))
-                }
-                Change::Remove => format!("removed, {} in flight", table.remove(engine)?),
-            };
-            print(&format!("{}: {said}\n", printable(name)))?;
+        let engines = find_all(&table, &names)?;
+        let mut changed = Vec::new();
+        let failed = engines.into_iter().zip(&names).find_map(|(engine, name)| {
+            let done = change.apply(&table, engine);
+            done.map(|()| changed.push((engine, name))).err()
+        });
+        let view = table.snapshot();
+        let mut said = String::new();
+        for (engine, name) in changed {
+            // One that was removed and has nothing in flight is gone.
+            let left = view.engine(engine).map_or(0, |e| e.in_flight);
+            let (name, done) = (printable(name), change.done());
+            said += &format!("{name}: {done}, {left} in flight\n");
         }
-        Ok(Outcome::Fine)
+        print(&said)?;
+        failed.map_or(Ok(Outcome::Fine), |error| Err(error.into()))
+    }
+}
+
+impl Change {
+    fn apply(self, table: &Table, engine: usize) -> Result<(), Error> {
+        match self {
+            Self::Drain => table.drain(engine),
+            Self::Down => table.down(engine),
+            Self::Up => table.up(engine),
+            Self::Remove => table.remove(engine).map(drop),
+        }
+    }
+
+    fn done(self) -> &'static str {
+        match self {
+            Self::Drain => "drains",
+            Self::Down => "is down",
+            Self::Up => "takes requests",
+            Self::Remove => "removed",
+        }
     }
 }
 
@@ -149,6 +162,11 @@ impl Cap {
         let requests = requests.unwrap_or(old_requests);
         let tokens = tokens.unwrap_or(old_tokens);
         table.set_caps(engine, requests, tokens)?;
+        // A cap beyond what can be counted is none.
+        let view = table.snapshot();
+        let (requests, tokens) = view
+            .engine(engine)
+            .map_or((requests, tokens), |e| (e.max_in_flight, e.max_tokens));
         let say = |cap: Option<u32>, what| match cap {
             Some(cap) => format!("at most {cap} {what}"),
             None => format!("no cap on {what}"),
@@ -192,17 +210,34 @@ impl Weight {
 
 /// The engine of that name; `@3` is the engine with number 3, unless one is called so.
 pub(crate) fn find(table: &Table, name: &str) -> Result<usize, Failure> {
-    let by_number = || {
-        let number = name.strip_prefix('@')?.parse().ok()?;
-        table.snapshot().engine(number).map(|engine| engine.index)
+    find_all(table, &[name]).map(|found| found[0])
+}
+
+/// The engines of these names, at one look.
+fn find_all(table: &Table, names: &[impl AsRef<str>]) -> Result<Vec<usize>, Failure> {
+    let view = table.snapshot();
+    let there = view
+        .engines
+        .iter()
+        .filter(|engine| engine.state != EngineState::Leaving);
+    let numbers: HashMap<&str, usize> = there.map(|e| (e.name.as_str(), e.index)).collect();
+    let find = |name: &str| {
+        let by_number = || {
+            let number = name.strip_prefix('@')?.parse().ok()?;
+            view.engine(number).map(|engine| engine.index)
+        };
+        numbers.get(name).copied().or_else(by_number)
     };
-    table.find(name).or_else(by_number).ok_or_else(|| {
-        Failure::usage(format!(
-            "there is no engine {:?} in {}; `headcount show` lists those that there are",
-            printable(name),
-            table.path().display()
-        ))
-    })
+    let found = names.iter().map(AsRef::as_ref).map(|name| {
+        find(name).ok_or_else(|| {
+            Failure::usage(format!(
+                "there is no engine {:?} in {}; `headcount show` lists those that there are",
+                printable(name),
+                table.path().display()
+            ))
+        })
+    });
+    found.collect()
 }
 
 /// An engine as it is typed.

@@ -30,7 +30,7 @@ pub(crate) fn clear_screen() {
 /// Says on standard error what is wrong.
 pub(crate) fn complain(sentence: &str) {
     // Nobody is left to be told if this fails.
-    let _ = writeln!(anstream::stderr(), "headcount: {sentence}");
+    let _ = writeln!(anstream::stderr(), "headcount: {}", printable(sentence));
 }
 
 fn unwritten(error: io::Error) -> Failure {

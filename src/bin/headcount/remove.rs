@@ -2,15 +2,16 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output;
-use crate::source::{Source, is_at};
+use crate::source::{Source, is_at, is_damaged};
 use clap::Args;
-use headcount::{Error, Table};
+use headcount::Table;
 use std::fs;
 
 /// Remove a table that nobody uses.
 ///
 /// Whoever has it open goes on with what then has no name, so this refuses while a frontend or a
-/// publisher lives.
+/// publisher lives. One that joins between this look and the removal goes on without a name, too: start
+/// nothing meanwhile.
 #[derive(Args, Debug)]
 pub(crate) struct Rm {
     #[command(flatten)]
@@ -33,7 +34,7 @@ impl Rm {
                     )));
                 }
             }
-            Err(error) if self.force && is_a_damaged_table(&error) => {}
+            Err(error) if self.force && is_damaged(&error) => {}
             Err(error) => return Err(error.into()),
         }
         fs::remove_file(path).map_err(|error| {
@@ -62,16 +63,4 @@ impl Rm {
             users.join(", ")
         )))
     }
-}
-
-/// Whether it is a table, of which only the inside is wrong.
-fn is_a_damaged_table(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Version { .. }
-            | Error::Checksum { .. }
-            | Error::Geometry { .. }
-            | Error::Size { .. }
-            | Error::Mode { .. }
-    )
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use headcount::{Options, Table};
+use headcount::{Error, Options, Table};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::os::fd::AsFd;
@@ -36,13 +36,18 @@ impl Source {
     }
 
     /// Opens the table to look at it. Reaps nothing, changes nothing.
-    pub(crate) fn look(&self) -> Result<Table, headcount::Error> {
+    pub(crate) fn look(&self) -> Result<Table, Error> {
         self.options().open_read_only(&self.path)
     }
 
     /// Opens the table to change it, which also reaps.
-    pub(crate) fn open(&self) -> Result<Table, headcount::Error> {
+    pub(crate) fn open(&self) -> Result<Table, Error> {
         self.options().open(&self.path)
+    }
+
+    /// What can be read of a table that is too damaged to be opened.
+    pub(crate) fn dump_damaged(&self) -> Result<String, Error> {
+        self.options().dump_damaged(&self.path)
     }
 
     fn options(&self) -> Options {
@@ -94,7 +99,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(crate) fn open(source: &Source) -> Result<Self, headcount::Error> {
+    pub(crate) fn open(source: &Source) -> Result<Self, Error> {
         Ok(Self {
             table: source.look()?,
             source: source.clone(),
@@ -102,7 +107,7 @@ impl Watched {
     }
 
     /// The table that lies at the path now. One system call if it is the same as before.
-    pub(crate) fn table(&mut self) -> Result<&Table, headcount::Error> {
+    pub(crate) fn table(&mut self) -> Result<&Table, Error> {
         if !is_at(&self.table, &self.source.path) {
             self.table = self.source.look()?;
         }
@@ -112,6 +117,18 @@ impl Watched {
     pub(crate) fn source(&self) -> &Source {
         &self.source
     }
+}
+
+/// Whether what could not be opened is a table, of which only the inside is wrong.
+pub(crate) fn is_damaged(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Version { .. }
+            | Error::Checksum { .. }
+            | Error::Geometry { .. }
+            | Error::Size { .. }
+            | Error::Mode { .. }
+    )
 }
 
 /// Whether a table is what lies at a path.

@@ -66,11 +66,14 @@ impl Show {
     }
 }
 
+const SHORTEST: Duration = Duration::from_millis(10);
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Reads a number of seconds.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     text.parse()
         .ok()
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .filter(|duration| *duration >= Duration::from_millis(10))
-        .ok_or_else(|| "it is a number of seconds, from 0.01".to_owned())
+        .filter(|duration| (SHORTEST..=LONGEST).contains(duration))
+        .ok_or_else(|| "it is a number of seconds, from 0.01 to 86400".to_owned())
 }

@@ -171,7 +171,11 @@ impl App {
             Order::Number => {}
             Order::Name => engines.sort_by(|a, b| a.name.cmp(&b.name)),
             Order::InFlight => engines.sort_by_key(|e| std::cmp::Reverse(e.in_flight)),
-            Order::Rate => engines.sort_by(|a, b| rate(b).total_cmp(&rate(a))),
+            Order::Rate => {
+                let mut rated: Vec<_> = engines.into_iter().map(|e| (rate(e), e)).collect();
+                rated.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+                engines = rated.into_iter().map(|(_, engine)| engine).collect();
+            }
         }
         engines
     }

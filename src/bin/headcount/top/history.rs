@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 /// How far back is remembered.
 pub(crate) const SPAN: Duration = Duration::from_secs(60);
+/// Looks that are closer together than this are remembered as one.
+const STEP: Duration = Duration::from_millis(400);
 /// Rates are over this long, or as long as there is.
 const RATE_SPAN: Duration = Duration::from_secs(2);
 
@@ -19,6 +21,7 @@ struct Sample {
 
 #[derive(Clone, Copy, Debug)]
 struct Counted {
+    /// The most of what is remembered as one.
     in_flight: u32,
     admitted: u64,
     finished: u64,
@@ -39,17 +42,30 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn note(&mut self, at: Instant, reading: &Reading) {
+        let before = self.take_last_if_close();
+        let (mut spread, mut most) = (reading.spread(), HashMap::new());
+        if let Some(before) = before {
+            spread = [spread, before.spread]
+                .into_iter()
+                .flatten()
+                .reduce(f64::max);
+            most = before.engines;
+        }
         let engines = reading.view.engines.iter().map(|engine| {
+            let (name, most) = match most.remove_entry(&engine.name) {
+                Some((name, before)) => (name, before.in_flight),
+                None => (engine.name.clone(), 0),
+            };
             let counted = Counted {
-                in_flight: engine.in_flight,
+                in_flight: engine.in_flight.max(most),
                 admitted: engine.admitted,
                 finished: engine.finished,
             };
-            (engine.name.clone(), counted)
+            (name, counted)
         });
         self.samples.push_back(Sample {
             at,
-            spread: reading.spread(),
+            spread,
             engines: engines.collect(),
         });
         while let Some(oldest) = self.samples.front()
@@ -57,6 +73,14 @@ impl History {
         {
             self.samples.pop_front();
         }
+    }
+
+    /// The last sample, if it is to be one with the next.
+    fn take_last_if_close(&mut self) -> Option<Sample> {
+        let last = self.samples.len().checked_sub(1)?;
+        let before = self.samples.get(last.checked_sub(1)?)?;
+        let is_close = self.samples[last].at.duration_since(before.at) < STEP;
+        is_close.then(|| self.samples.pop_back()).flatten()
     }
 
     /// The widest spread of the last minute.
@@ -141,10 +165,18 @@ mod tests {
     #[test]
     fn only_the_last_minute_is_remembered() {
         let history = history();
-        assert_eq!(history.samples.len(), 601);
+        assert!(history.samples.len() <= 151, "{}", history.samples.len());
         assert_eq!(history.widest_spread(), Some(899.0));
         let minute: Vec<_> = history.minute("0", 6).into_iter().flatten().collect();
-        assert_eq!(minute, [399.0, 499.0, 599.0, 699.0, 799.0, 899.0]);
+        let ends = [399.0, 499.0, 599.0, 699.0, 799.0, 899.0];
+        // A sample is of up to five looks.
+        assert!(
+            minute
+                .iter()
+                .zip(ends)
+                .all(|(m, end)| (end - 5.0..=end).contains(m)),
+            "{minute:?}"
+        );
         assert_eq!(history.minute("2", 3), [None; 3]);
     }
 

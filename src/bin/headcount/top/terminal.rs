@@ -175,3 +175,6 @@ fn give_back() {
     let _ = execute!(stdout(), Show);
     ratatui::restore();
 }
+
+#[cfg(test)]
+mod tests;
