@@ -14,6 +14,7 @@ use hyper::client::conn::http1;
 use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
 use std::error::Error;
+use std::pin::pin;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -59,9 +60,11 @@ async fn ask(engine: &str, path: &str) -> Result<bool, Box<dyn Error>> {
     let request = Request::get(path)
         .header(HOST, exchange::authority(engine))
         .body(Empty::<Bytes>::new())?;
-    tokio::select! {
-        answer = sender.send_request(request) => Ok(answer?.status().is_success()),
-        // It ends before it has answered.
-        _ = connection => Ok(false),
-    }
+    let mut answer = pin!(sender.send_request(request));
+    let answer = tokio::select! {
+        answer = &mut answer => answer,
+        // It has ended. What was answered before that is there, or an error is.
+        _ = connection => answer.await,
+    };
+    Ok(answer?.status().is_success())
 }

@@ -1,12 +1,13 @@
 //! A terminal to run things in, and to look at.
 
-use headcount_tests::eventually;
+use headcount_tests::{directory, eventually};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use tempfile::TempDir;
 
 /// A terminal of a tmux server of its own.
 pub(crate) struct Terminal {
-    socket: String,
+    /// Where the server's socket lies, which it does not remove itself.
+    directory: TempDir,
 }
 
 /// Whether there is tmux at all.
@@ -26,10 +27,8 @@ impl Terminal {
 
     /// The same, and the terminal goes away when it ends.
     pub(crate) fn run_only(columns: u16, rows: u16, line: &str) -> Self {
-        static TERMINALS: AtomicU32 = AtomicU32::new(0);
-        let number = TERMINALS.fetch_add(1, Ordering::Relaxed);
         let terminal = Self {
-            socket: format!("headcount-test-{}-{number}", std::process::id()),
+            directory: directory(),
         };
         let (columns, rows) = (columns.to_string(), rows.to_string());
         let new = [
@@ -48,8 +47,8 @@ impl Terminal {
     }
 
     fn tmux(&self, arguments: &[&str]) -> String {
-        let mut tmux = Command::new("tmux");
-        tmux.args(["-u", "-L", &self.socket]).args(arguments);
+        let mut tmux = self.server();
+        tmux.arg("-u").args(arguments);
         for variable in ["TMUX", "HEADCOUNT_TABLE", "NO_COLOR"] {
             tmux.env_remove(variable);
         }
@@ -59,6 +58,12 @@ impl Terminal {
             .expect("runs tmux");
         assert!(ran.status.success(), "{arguments:?}: {ran:?}");
         String::from_utf8(ran.stdout).expect("UTF-8")
+    }
+
+    fn server(&self) -> Command {
+        let mut tmux = Command::new("tmux");
+        tmux.arg("-S").arg(self.directory.path().join("tmux"));
+        tmux
     }
 
     /// What is on the screen, line by line.
@@ -114,7 +119,6 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        let mut tmux = Command::new("tmux");
-        let _ = tmux.args(["-L", &self.socket, "kill-server"]).output();
+        let _ = self.server().arg("kill-server").output();
     }
 }

@@ -3,7 +3,8 @@
 use crate::deployment::{Deployment, agent, complete, signal, stop};
 use crate::engine::{MockEngine, odd_engine, read_head, say};
 use crate::stream::Stream;
-use headcount::EngineState;
+use headcount::{EngineState, Table};
+use headcount_tests::eventually;
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
@@ -106,6 +107,38 @@ fn an_engine_that_stops_in_mid_answer_is_given_up() {
     assert_eq!(stream.status(), 200);
     assert_eq!(stream.rest().0, "half");
     deployment.settles();
+}
+
+#[test]
+fn an_engine_that_closes_the_connection_with_its_answer_to_a_probe_is_back() {
+    // Answers and closes when it is told.
+    let (asked, is_asked) = mpsc::channel::<()>();
+    let (told, answers) = mpsc::channel::<()>();
+    let (closed, has_closed) = mpsc::channel::<()>();
+    let ends = Mutex::new((asked, answers, closed));
+    let engine = odd_engine(move |connection| {
+        if !read_head(connection).is_empty() {
+            let (asked, answers, closed) = &*ends.lock().unwrap();
+            let _ = asked.send(());
+            let _ = answers.recv();
+            say(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+            let _ = connection.get_ref().shutdown(Shutdown::Both);
+            let _ = closed.send(());
+        }
+    });
+    let deployment = Deployment::start(&[engine], &["--connect-timeout", "60"]);
+    let table = Table::open(deployment.table_path()).unwrap();
+    table.down(0).unwrap();
+    is_asked.recv().unwrap();
+    // The parent learns of the answer and of the end at the same time.
+    stop(deployment.pid());
+    told.send(()).unwrap();
+    has_closed.recv().unwrap();
+    signal(deployment.pid(), libc::SIGCONT);
+    eventually("its return", || {
+        assert!(is_asked.try_recv().is_err(), "once is enough");
+        deployment.state(engine) == Some(EngineState::Active)
+    });
 }
 
 /// Breaks off before it answers, for what is said to be its first request; then is as good as any.

@@ -2,6 +2,7 @@
 
 use super::*;
 use std::process::Command;
+use tempfile::TempDir;
 
 const PANICS: &str = "top::terminal::tests::panics_halfway_through_a_picture";
 
@@ -15,12 +16,13 @@ fn panics_halfway_through_a_picture() {
 }
 
 /// A tmux server of its own.
-struct Tmux(String);
+struct Tmux(TempDir);
 
 impl Tmux {
     fn run(&self, arguments: &[&str]) -> String {
         let mut tmux = Command::new("tmux");
-        tmux.args(["-u", "-L", &self.0, "-f", "/dev/null"]);
+        tmux.arg("-S").arg(self.0.path().join("tmux"));
+        tmux.args(["-u", "-f", "/dev/null"]);
         let ran = tmux.args(arguments).env_remove("TMUX").output().unwrap();
         String::from_utf8(ran.stdout).unwrap()
     }
@@ -38,7 +40,7 @@ fn the_terminal_is_given_back_on_a_panic() {
         eprintln!("skipped: the_terminal_is_given_back_on_a_panic: tmux is not installed");
         return;
     }
-    let tmux = Tmux(format!("headcount-panic-{}", std::process::id()));
+    let tmux = Tmux(tempfile::tempdir().unwrap());
     let this = std::env::current_exe().unwrap();
     let line = format!(
         "before=$(stty -a); echo hello; RUST_BACKTRACE=0 '{}' --exact {PANICS} --ignored --nocapture; \
