@@ -377,20 +377,18 @@ impl<'a> Counter<'a> {
         let Some((row, tag)) = intent.operation() else {
             return; // the ledger is right
         };
-        if row < self.words.len() {
-            if self.took_effect(id, lane, row, tag, self.load(row)) {
-                // Relaxed: they were stored before the intent that we acquired, by the dead holder.
-                let change = lane.change.load(Ordering::Relaxed);
-                if change.tokens() != 0 {
-                    let tokens_before = lane.tokens_before.load(Ordering::Relaxed);
-                    let held_before = lane.held_tokens_before.load(Ordering::Relaxed);
-                    self.advance_tokens(row, tokens_before, change);
-                    self.hold_tokens(id, row, held_before, change);
-                }
-                let total_before = lane.total_before.load(Ordering::Relaxed);
-                self.total(id, row, change)
-                    .store(after(total_before, change), Ordering::Relaxed);
+        if row < self.words.len() && self.took_effect(id, lane, row, tag, self.load(row)) {
+            // Relaxed: they were stored before the intent that we acquired, by the dead holder.
+            let change = lane.change.load(Ordering::Relaxed);
+            if change.tokens() != 0 {
+                let tokens_before = lane.tokens_before.load(Ordering::Relaxed);
+                let held_before = lane.held_tokens_before.load(Ordering::Relaxed);
+                self.advance_tokens(row, tokens_before, change);
+                self.hold_tokens(id, row, held_before, change);
             }
+            let total_before = lane.total_before.load(Ordering::Relaxed);
+            self.total(id, row, change)
+                .store(after(total_before, change), Ordering::Relaxed);
         }
         // Release: as at the end of `attempt`, and for the same readers.
         lane.intent.store(Intent::IDLE, Ordering::Release);

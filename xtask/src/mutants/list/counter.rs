@@ -129,10 +129,10 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a dead lane's tokens are not brought up to date",
         COUNTER,
         &[(
-            "                    self.advance_tokens(row, tokens_before, change);
-                    self.hold_tokens(id",
-            "                    let _ = tokens_before;
-                    self.hold_tokens(id",
+            "                self.advance_tokens(row, tokens_before, change);
+                self.hold_tokens(id",
+            "                let _ = tokens_before;
+                self.hold_tokens(id",
         )],
         Catcher::Model("k1_death_in_route_with_tokens"),
     ),
