@@ -76,6 +76,7 @@ fn an_impossible_slot_is_found() {
 #[test]
 fn an_impossible_lane_is_found() {
     const INTENT: u64 = 1;
+    const ERA: u64 = 6;
     const CONFIRMED: u64 = 8;
     for (lane, word, value) in [
         (14, INTENT, 1 << 50),
@@ -83,6 +84,7 @@ fn an_impossible_lane_is_found() {
         (0, INTENT, (1 << 63) | (8000 << 30)),
         (0, INTENT, (1 << 63) | 12345),
         (1, CONFIRMED, 1 << 40),
+        (2, ERA, 5),
     ] {
         let found = damaged(|damage, _| damage.change("lanes", lane, word, |_| value));
         assert!(

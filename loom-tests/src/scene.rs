@@ -116,6 +116,11 @@ impl Scene {
         Latch::new(&self.sequence, &self.publications).expect("there is room")
     }
 
+    /// The first lane of `slot`.
+    pub(crate) fn lane(&self, slot: usize) -> &Lane {
+        &self.lanes[slot * self.lanes_per_slot]
+    }
+
     fn engines(&self) -> usize {
         self.words.len() - 1
     }

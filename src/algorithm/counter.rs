@@ -25,8 +25,8 @@
 //! - **Fields move only while idle.** A lane's operation number and its fields change only
 //!   while its intent is idle, so an active intent always has its own fields beside it.
 //! - **Evidence outlives the word.** An operation whose intent is active took effect if and only if
-//!   its row's word names it, or the [`Witness`] of some lane on that row does, or `confirmed` has
-//!   reached its number. Who overwrites the word has left evidence before, and nobody leaves any of
+//!   its row's word names it, or a [`Witness`] of its era on that row does, or `confirmed` has
+//!   reached its number (but see "What wraps"). Who overwrites the word has left evidence before, and nobody leaves any of
 //!   an operation that did not happen.
 //! - **Tokens lag by at most one operation.** A word is overwritten only after the tokens of the
 //!   operation that it names were brought up to date.
@@ -69,22 +69,35 @@
 //! A witness may lie for years, and tags wrap: what it says of (q, tag) must not be taken for a later
 //! operation of q with that tag. So there is a count of *eras*, which each lane moves on whenever its
 //! operation numbers have come half the way to the same tag again, and writes down. A witness says
-//! in which era it was made. The era that q wrote down before its operation had begun when q's word
-//! was seen, so a witness of this operation is not of an era before; one of the last operation with
-//! that tag is, for q has moved the count on twice since.
+//! which era it was when it was made, and is believed if q has not begun a later one.
+//!
+//! - *One of the present operation is believed:* the era that q wrote down had begun before q's word was
+//!   seen.
+//! - *One of the last operation with that tag is not:* q has moved the count on twice since. Before
+//!   the first time it took its name off all words that still bore it, so whoever witnessed one of
+//!   them had seen it before that, and, unless it slept, had read the count before the second time.
+//! - *A lane that has not been used for long* would seem to be of an era to come when eras are counted
+//!   modulo something. Whoever joins brings the eras of its lanes up to date.
 //!
 //! # What wraps
 //!
-//! A tag is 29 bits. Harm needs all of this at once: a process sleeps between reading a word and its
-//! compare-and-swap; meanwhile the word's last writer completes 2^29 operations (a quarter of a
-//! minute at full speed, spent between two instructions of the sleeper); and that writer dies in the
-//! few instructions of one certain operation: of the one that left the same value, state and tag in
-//! the word, before its ledger is written; or of the first one after the sleeper's that has this tag,
-//! on that row. A token version is 32 bits, and harm needs a helper that sleeps for an exact multiple
-//! of 2^32 token operations on that very row which leave the same token count. Eras are counted
-//! modulo 2^23, and half of them are 2^50 operations: three years at full speed, and then a witness
-//! as old as that must meet its lane's death in one certain operation. Operation numbers are 64 bits
-//! and do not wrap in the life of a machine.
+//! A tag is 29 bits. Harm needs all of this at once, one way or the other:
+//!
+//! - A process sleeps between reading a word and its compare-and-swap; meanwhile the word's last writer
+//!   completes a multiple of 2^29 operations (a quarter of a minute at full speed, spent between two
+//!   instructions of the sleeper) of which the last leaves the same value, state and tag in the word;
+//!   and that writer dies in the few instructions before its ledger is written.
+//! - A process sleeps between reading a word and reading the count of eras; meanwhile the word's last
+//!   writer ends two eras, which takes more than 2^28 operations; and that writer dies before the
+//!   compare-and-swap of the one operation that has the same tag, if it is on that row.
+//!
+//! A token version is 32 bits, and harm needs a helper that sleeps for an exact multiple of 2^32 token
+//! operations on that very row which leave the same token count. Eras are counted modulo 2^23, and
+//! half of them are 2^50 operations of all lanes together: a year at the full speed of one. A witness
+//! as old as that may be believed, and harm needs its lane's death in one certain operation; a lane
+//! that its frontend has not used in that time is not believed to have taken effect by a witness alone,
+//! and harm needs its death in the few instructions of its next operation. Operation numbers are 64
+//! bits and do not wrap in the life of a machine.
 
 pub(crate) mod audit;
 
@@ -131,6 +144,11 @@ impl Lane {
             _rest_of_the_line: 0,
             confirmed: AtomicU64::new(0),
         }
+    }
+
+    /// As if it had come to that operation, without the end of an era.
+    pub(crate) fn skip_to(&self, operation: u64) {
+        self.operation.store(operation, Ordering::Release);
     }
 }
 
@@ -258,7 +276,7 @@ impl<'a> Counter<'a> {
             operation = operation.wrapping_add(1);
         }
         if Era::ends_between(last, operation) {
-            self.begin_era(lane);
+            self.begin_era(me, lane);
         }
         let tag = Tag::of(operation);
         let total = self.total(me, row, change);
@@ -294,9 +312,10 @@ impl<'a> Counter<'a> {
                 self.advance_tokens(row, tokens_before, change);
                 self.hold_tokens(me, row, held_before, change);
             }
-            // Relaxed: the holder's own word. Who takes the lane over after a death reads it after
-            // the intent below, or completes it.
-            total.store(after(total_before, change), Ordering::Relaxed);
+            // Release: pairs with the Acquire fence in `still`; who sees this total must see the word
+            // that it belongs to. The lane's next holder reads it after the intent below, or completes
+            // it.
+            total.store(after(total_before, change), Ordering::Release);
         }
         // Release: pairs with the Acquire of the intent in `standing`, whose reader takes "idle"
         // to mean that the tokens are up to date, and in `recover`, whose reader takes it to mean
@@ -387,17 +406,19 @@ impl<'a> Counter<'a> {
                 self.hold_tokens(id, row, held_before, change);
             }
             let total_before = lane.total_before.load(Ordering::Relaxed);
+            // Release: as in `attempt`.
             self.total(id, row, change)
-                .store(after(total_before, change), Ordering::Relaxed);
+                .store(after(total_before, change), Ordering::Release);
         }
         // Release: as at the end of `attempt`, and for the same readers.
         lane.intent.store(Intent::IDLE, Ordering::Release);
     }
 
-    /// Moves the count of eras on, for a lane that is idle.
+    /// Ends the era of lane `me`, which is idle.
     #[cold]
     #[inline(never)]
-    fn begin_era(&self, lane: &Lane) {
+    fn begin_era(&self, me: LaneId, lane: &Lane) {
+        (0..self.words.len()).for_each(|row| self.disown(row, me));
         // Relaxed: made visible by the Release of the next words that the lane writes; who sees one of
         // these must see a count that has begun this era.
         let begun = self.eras.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
@@ -405,8 +426,27 @@ impl<'a> Counter<'a> {
         lane.era.store(Era::of(begun), Ordering::Relaxed);
     }
 
+    /// Takes the name of lane `me` off a word, if it bears it.
+    fn disown(&self, row: usize, me: LaneId) {
+        if self.load(row).lane() == me {
+            // Whoever else overwrites it takes our name off as well, so either way it is done.
+            let _ = self.mark(row, |word| (word.lane() == me).then_some(word.state()));
+        }
+    }
+
+    /// Brings the era of a lane up to date that is idle and held by the caller. One that has not been
+    /// used for long must not seem to be of a time to come.
+    pub(crate) fn renew_era(&self, id: LaneId) {
+        if let Some(lane) = self.lane(id) {
+            // Relaxed, twice: made visible by the Release of the next operation's number; nobody
+            // needs it before.
+            let begun = Era::of(self.eras.load(Ordering::Relaxed));
+            lane.era.store(begun, Ordering::Relaxed);
+        }
+    }
+
     /// Makes the evidence that the operation which wrote `seen` took effect outlive that word. False
-    /// if the word moved meanwhile.
+    /// if the word moved meanwhile, or its writer completed that operation and went on.
     #[inline]
     fn settle(&self, row: usize, seen: Word, me: LaneId) -> bool {
         if seen.lane() == me || seen.lane() == NOBODY {
@@ -551,9 +591,9 @@ impl<'a> Counter<'a> {
     /// The tokens in the ledger of lane `id`, which was `before`, after `change`.
     fn hold_tokens(&self, id: LaneId, row: usize, before: u64, change: Amount) {
         let held = before.wrapping_add_signed(change.tokens());
-        // Relaxed: as for the total in `attempt`.
+        // Release: as for the total in `attempt`.
         self.plane(id, row, Plane::Tokens)
-            .store(held, Ordering::Relaxed);
+            .store(held, Ordering::Release);
     }
 
     /// Whether the operation `tag` that lane `id` is in took effect on `row`, whose word is `seen`.
@@ -565,7 +605,8 @@ impl<'a> Counter<'a> {
         let began = lane.era.load(Ordering::Relaxed);
         let operation = lane.operation.load(Ordering::Relaxed);
         // If the word no longer names the operation, then it is that of its overwriter or a later one,
-        // and the caller has acquired it: so this sees a witness that the overwriter has left, or
+        // and the caller has acquired it. Words are changed by compare-and-swap only, so to acquire a
+        // later one is to acquire the overwriter's, too: this sees a witness that the overwriter has left, or
         // what was written in its place; and the Relaxed load sees `confirmed` as whoever left no
         // witness has raised it, or whoever has replaced one.
         self.is_witnessed(id, row, tag, began)

@@ -136,6 +136,9 @@ impl Registry<'_> {
             // With the lock in hand the word cannot change any more; look again.
             let word = slot.word();
             if !word.is_taken() {
+                for lane in 0..self.lanes_per_slot {
+                    self.counter.renew_era(self.lane(index, lane));
+                }
                 slot.set(word.taken());
                 return Ok(Some(index));
             }

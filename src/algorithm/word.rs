@@ -322,7 +322,8 @@ impl Era {
         (one ^ next) >> (TAG_BITS - 1) != 0
     }
 
-    fn is_not_before(self, other: Self) -> bool {
+    /// Whether it is `other` or a later one.
+    pub(crate) fn is_not_before(self, other: Self) -> bool {
         Self::of(self.0.wrapping_sub(other.0)).0 < 1 << (ERA_BITS - 1)
     }
 }

@@ -55,6 +55,10 @@ impl Table {
                 format!("operation {confirmed} confirmed, and {operation} was the last"),
                 "confirmed up to the last",
             ),
+            Some(LaneFault::Era) => wrong(
+                "of an era that has not begun".into(),
+                "of the present one, or of one before",
+            ),
             None if !before.is_taken() && counter.is_in_an_operation(lane) => {
                 wrong("in an operation, though nobody has the slot".into(), "idle")
             }

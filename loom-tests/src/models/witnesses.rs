@@ -7,6 +7,7 @@
 
 use crate::death::live_for;
 use crate::explore::{explore_deaths, race};
+use crate::primitive::Ordering::Relaxed;
 use crate::scene::Scene;
 use std::sync::Arc;
 
@@ -119,6 +120,59 @@ fn k1_a_witness_makes_room_while_its_lane_goes_on() {
         scene.assert_counts(&[(0, 0); 3]);
         died
     });
+}
+
+/// A turn of the tags, and half of one.
+const TURN: u64 = 1 << 29;
+const HALF: u64 = TURN / 2;
+
+/// Brings a lane from operation `from` to `to` without work on engine 0. Only the operations with
+/// which an era ends are performed, on engine 1; the others would leave nothing behind.
+fn work_elsewhere(scene: &Scene, slot: usize, from: u64, to: u64) {
+    let lane = scene.lane(slot);
+    for era in (from / HALF + 1)..=(to / HALF) {
+        lane.skip_to(era * HALF - 1);
+        scene.route_to(1, slot, 0);
+    }
+    lane.skip_to(to);
+}
+
+#[test]
+fn k1_death_a_turn_after_an_operation_that_is_witnessed_late() {
+    explore_deaths("death a turn after the word was written", 0, |accesses| {
+        let scene = Arc::new(Scene::new(2, 2));
+        let [victim, survivor] = [scene.join(), scene.join()];
+        scene.route_to(0, victim, 0); // operation 1
+        work_elsewhere(&scene, victim, 1, TURN);
+        // Nobody sleeps: the word has stood there for so long.
+        scene.route_to(0, survivor, 0);
+        // Operation TURN + 1, with the tag of operation 1.
+        let died = live_for(accesses, || scene.route_to(0, victim, 0)).is_none();
+        scene.dies(victim);
+        scene.reap();
+        assert_eq!(scene.counted(0), (1, 0));
+        died
+    });
+}
+
+#[test]
+fn k1_death_of_a_lane_that_was_not_used_for_long() {
+    explore_deaths(
+        "death of a lane that was not used for long",
+        0,
+        |accesses| {
+            let scene = Arc::new(Scene::new(1, 2));
+            // Other lanes have ended half of the eras that can be told apart.
+            scene.counter().eras.store(1 << 22, Relaxed);
+            let [victim, survivor] = [scene.join(), scene.join()];
+            let died = live_for(accesses, || scene.route(victim, 0)).is_none();
+            scene.route(survivor, 0);
+            scene.dies(victim);
+            scene.reap();
+            scene.assert_counts(&[(0, 0)]);
+            died
+        },
+    );
 }
 
 #[test]

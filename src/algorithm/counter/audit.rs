@@ -5,7 +5,7 @@
 //! only if its row's word names it, or a witness does, or `confirmed` has reached its number.
 
 use super::{Counter, Ledger, after};
-use crate::algorithm::word::{Amount, Intent, LaneId, Tag, Word};
+use crate::algorithm::word::{Amount, Era, Intent, LaneId, Tag, Word};
 use crate::primitive::{Ordering, fence};
 
 /// What is wrong with a lane.
@@ -17,15 +17,17 @@ pub(crate) enum LaneFault {
     Tag,
     /// Somebody has seen an operation take effect that it never began.
     Confirmed { confirmed: u64, operation: u64 },
+    /// It is of an era that has not begun.
+    Era,
 }
 
 impl Counter<'_> {
     /// The ledger of lane `id` on `row`, with what an operation that it is in owes it if that took
     /// effect.
     ///
-    /// Exact if the row's word was `seen` from before this call until after it: then no operation on
-    /// the row took effect meanwhile, and all that can happen to the lane is that it completes its
-    /// ledger. `None`: the lane went on while we looked.
+    /// Exact if the row's word was `seen` from before this call until [`still`](Self::still) after it:
+    /// then no operation on the row took effect meanwhile, and all that can happen to the lane is that
+    /// it completes its ledger. `None`: the lane went on while we looked.
     pub(crate) fn ledger_at(&self, id: LaneId, row: usize, seen: Word) -> Option<Ledger> {
         let lane = self.lane(id)?;
         // Acquire: pairs with the Release of the number in `attempt`, as for a late helper.
@@ -89,8 +91,12 @@ impl Counter<'_> {
     /// and then not again in the same way.
     pub(crate) fn lane_fault(&self, id: LaneId) -> Option<LaneFault> {
         let lane = self.lane(id)?;
-        // Acquire: the number below must not be older than what was seen of it.
-        let confirmed = lane.confirmed.load(Ordering::Acquire);
+        // Relaxed: the fence below orders it before the count of eras and the number. Both of these
+        // were moved before it was, though by Relaxed operations: a look that sees it earlier does not
+        // come out the same again.
+        let confirmed = lane.confirmed.load(Ordering::Relaxed);
+        let era = lane.era.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
         let operation = lane.operation.load(Ordering::Acquire);
         let intent = lane.intent.load(Ordering::Acquire);
         if confirmed > operation {
@@ -99,12 +105,18 @@ impl Counter<'_> {
                 operation,
             });
         }
-        match intent.operation() {
+        if !Era::of(self.eras.load(Ordering::Relaxed)).is_not_before(era) {
+            return Some(LaneFault::Era);
+        }
+        let fault = match intent.operation() {
             None if intent == Intent::IDLE => None,
             Some((row, tag)) if row < self.words.len() && intent == Intent::active(row, tag) => {
                 (tag != Tag::of(operation)).then_some(LaneFault::Tag)
             }
             _ => Some(LaneFault::Intent(bytemuck::cast(intent))),
-        }
+        };
+        // Relaxed: ordered after the Acquires above. If it has moved, number and intent are of
+        // different operations.
+        fault.filter(|_| lane.operation.load(Ordering::Relaxed) == operation)
     }
 }

@@ -36,7 +36,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         &[(
             "        let taken = self.words[row]
 ",
-            "        total.store(after(total_before, change), Ordering::Relaxed);
+            "        total.store(after(total_before, change), Ordering::Release);
         let taken = self.words[row]
 ",
         )],
@@ -46,11 +46,11 @@ pub(super) const FAULTS: &[Mutant] = &[
         "the intent is cleared before the ledger is written",
         COUNTER,
         &[(
-            "            total.store(after(total_before, change), Ordering::Relaxed);
+            "            total.store(after(total_before, change), Ordering::Release);
         }
         // Release: pairs with the Acquire of the intent in `standing`, whose",
             "            lane.intent.store(Intent::IDLE, Ordering::Release);
-            total.store(after(total_before, change), Ordering::Relaxed);
+            total.store(after(total_before, change), Ordering::Release);
         }
         // Release: pairs with the Acquire of the intent in `standing`, whose",
         )],
@@ -379,6 +379,42 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("k1_death_long_after"),
     )
     .with_narrow_tags(),
+    fault(
+        "words of an era that has ended still bear their lane's name",
+        COUNTER,
+        &[(
+            "        (0..self.words.len()).for_each(|row| self.disown(row, me));\n",
+            "        let _ = (Self::disown, me);\n",
+        )],
+        Catcher::Model("k1_death_a_turn"),
+    ),
+    fault(
+        "whoever joins does not bring the eras of its lanes up to date",
+        "src/algorithm/registry.rs",
+        &[(
+            "self.counter.renew_era(self.lane(index, lane));",
+            "let _ = lane;",
+        )],
+        Catcher::Model("k1_death_of_a_lane"),
+    ),
+    fault(
+        "a total is stored without Release",
+        COUNTER,
+        &[(
+            "            total.store(after(total_before, change), Ordering::Release);",
+            "            total.store(after(total_before, change), Ordering::Relaxed);",
+        )],
+        Catcher::Model("c1_a_recount"),
+    ),
+    fault(
+        "held tokens are stored without Release",
+        COUNTER,
+        &[(
+            ".store(held, Ordering::Release);",
+            ".store(held, Ordering::Relaxed);",
+        )],
+        Catcher::Model("c1_a_recount"),
+    ),
     fault(
         "none but tags of two bits, which eras tell apart",
         COUNTER,

@@ -21,9 +21,9 @@ pub(super) const FAULTS: &[Mutant] = &[
         REGISTRY,
         &[(
             "            if !word.is_taken() {
-                slot.set(word.taken());",
+                for lane",
             "            {
-                slot.set(word.taken());",
+                for lane",
         )],
         Catcher::Model("k1_a_slot_whose_frontend_has_just_died"),
     ),
