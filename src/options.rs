@@ -56,7 +56,7 @@ impl Options {
     }
 
     /// How many engines the table has room for, 1 to 4,096. Default: 64, or as many as were added
-    /// if that is more. Each takes about 200 bytes, and 8 for each lane of each frontend.
+    /// if that is more. Each takes about 350 bytes, and 32 for each lane of each frontend.
     pub fn max_engines(mut self, count: usize) -> Self {
         self.max_engines = Some(count);
         self
@@ -69,7 +69,8 @@ impl Options {
     }
 
     /// How many threads of one frontend can route and finish at the very same time, without one
-    /// waiting for another to end its operation. Default: 4. `max_frontends * lanes` is at most 4,095.
+    /// waiting for another to end its operation. Default: 4, or fewer if there is room for so many
+    /// frontends: `max_frontends * lanes` is at most 4,095.
     ///
     /// Three of four lanes, rounded down, belong to a thread each, which is faster; the rest is shared by
     /// all other threads. So a process with n busy threads does best with n * 4 / 3 + 1 lanes.

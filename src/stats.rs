@@ -29,7 +29,8 @@ impl Table {
     /// Reads the snapshot into `into`, engine by engine: all of one publication. Engines of which
     /// nothing was published, or that came after it, are as idle as the default.
     ///
-    /// No system call, no allocation, no wait: costs little more than to load a word for each engine.
+    /// No system call, no allocation, no wait: costs two to three times as much as to load a word for
+    /// each engine.
     /// `None` if nothing was published yet, or if publications followed each other so fast that none
     /// could be read; `into` says nothing then.
     #[inline]

@@ -69,8 +69,10 @@ fn write(name: &str, results: &Value) -> Result<(), Failed> {
 
 /// What it was measured on. What cannot be asked for is null.
 fn machine() -> Value {
-    let first_line = |program: &str, argument: &str| {
-        let output = Command::new(program).arg(argument).output().ok()?;
+    let first_line = |command: &str| {
+        let (program, arguments) = command.split_once(' ')?;
+        let arguments = arguments.split(' ');
+        let output = Command::new(program).args(arguments).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         text.lines().next().map(str::to_owned)
     };
@@ -81,8 +83,9 @@ fn machine() -> Value {
     json!({
         "processor": model.map(|(_, name)| name),
         "cores": std::thread::available_parallelism().ok().map(usize::from),
-        "kernel": first_line("uname", "-sr"),
-        "compiler": first_line("rustc", "--version"),
+        "kernel": first_line("uname -sr"),
+        "compiler": first_line("rustc --version"),
+        "commit": first_line("git describe --always --dirty --exclude=*"),
         "load_average_afterwards": load.split(' ').next(),
     })
 }
