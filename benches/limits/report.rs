@@ -29,7 +29,11 @@ impl Report {
         let undisturbed = self.ratios.iter();
         json!({
             "ratios": object(ratios.map(|r| (r.name, json!(r.value)))),
-            "limits": object(limits.map(|r| (r.name, json!({"must": r.must, "aim": r.aim})))),
+            "limits": object(limits.map(|r| (r.name, json!({
+                "must": r.must,
+                "aim": r.aim,
+                "more_is_better": r.more_is_better,
+            })))),
             "route_and_finish": self.choices.iter().map(Comparison::json).collect::<Value>(),
             "snapshot_read": self.snapshots.json(),
             "rounds": self.rounds,
