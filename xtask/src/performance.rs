@@ -85,7 +85,7 @@ fn machine() -> Value {
         "cores": std::thread::available_parallelism().ok().map(usize::from),
         "kernel": first_line("uname -sr"),
         "compiler": first_line("rustc --version"),
-        "commit": first_line("git describe --always --dirty --exclude=*"),
+        "commit": first_line("git rev-parse --short HEAD"),
         "load_average_afterwards": load.split(' ').next(),
     })
 }
