@@ -182,6 +182,19 @@ fn k1_death_under_the_tables_cap() {
 }
 
 #[test]
+fn k1_death_after_an_operation_that_is_helped() {
+    // The helper may see the number of the second operation beside the intent and the word of the
+    // first.
+    explore_deaths("death after an operation that is helped", 2, |accesses| {
+        let victim = |scene: &Scene, slot| {
+            scene.route(slot, 5);
+            scene.route(slot, 0);
+        };
+        die_and_reap(Scene::new(1, 2), accesses, nothing, victim, route)
+    });
+}
+
+#[test]
 fn k1_death_after_many_operations_with_a_late_helper() {
     // Enough operations for narrow tags to come round while a helper sleeps: the word that it has
     // loaded is by an operation of the same tag as the one in which its writer dies. The first one

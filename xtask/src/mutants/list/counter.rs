@@ -194,7 +194,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "lane.operation.store(operation, Ordering::Release);",
             "lane.operation.store(operation, Ordering::Relaxed);",
         )],
-        Catcher::Model("k1_death_after_many"),
+        Catcher::Model("k1_death_after_an_operation"),
     ),
     fault(
         "an operation's fields are stored without Release",
@@ -214,7 +214,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "late helper above.
         let operation = lane.operation.load(Ordering::Relaxed);",
         )],
-        Catcher::Model("k1_death_after_many"),
+        Catcher::Model("k1_death_after_an_operation"),
     ),
     fault(
         "a helper loads the intent without Acquire",
