@@ -1,7 +1,7 @@
 """vLLM with and without the plugin, end to end: `run.py DIRECTORY`, within an environment that has both.
 
-`run.py DIRECTORY SCENE...` shows only some scenes: stock, plugin, killed, more. Ends with an error if, with the plugin, a burst of requests that all outlive it is not split exactly, or
-anything stays counted.
+`run.py DIRECTORY SCENE...` shows only some scenes: stock, plugin, killed, more. Ends with an error if, with the
+plugin, a burst of requests that all outlive it is not split exactly, or anything stays counted.
 """
 
 from __future__ import annotations
