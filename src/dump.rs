@@ -221,7 +221,8 @@ fn in_the_control(n: usize, word: u64) -> String {
                 true => "weights that differ",
                 false => "equal weights",
             };
-            return format!("engine slots in use {}, {weights}", roster.in_use());
+            let caps = if roster.any_cap() { "caps" } else { "no cap" };
+            return format!("engine slots in use {}, {weights}, {caps}", roster.in_use());
         }
         33 => "engines ever put into slots",
         34 => "eras begun",

@@ -60,7 +60,7 @@ impl Table {
             engines.configure(slot, engine);
         }
         engines.mark(slot, |_| Some(RowState::Active));
-        engines.compare_weights();
+        engines.renew_roster();
         Ok(slot)
     }
 
@@ -72,7 +72,7 @@ impl Table {
     pub fn remove(&self, engine: usize) -> Result<u32> {
         let _changer = self.change_engines()?;
         let before = self.move_to(engine, RowState::Removed)?;
-        self.engines().compare_weights();
+        self.engines().renew_roster();
         Ok(before.value())
     }
 
@@ -158,7 +158,7 @@ impl Table {
         engines.configure(engine, &limits);
         // Whoever has read the old limits must not act on them after this.
         engines.mark(engine, |word| Some(word.state()));
-        engines.compare_weights();
+        engines.renew_roster();
         Ok(())
     }
 

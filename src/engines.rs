@@ -31,16 +31,18 @@ impl Limits {
 }
 
 /// What a scan has to know of the engines as a whole, in one word:
-/// 0 (31) | weights differ 1 | engines in use 32.
+/// 0 (30) | any cap 1 | weights differ 1 | engines in use 32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(transparent)]
 pub(crate) struct Roster(u64);
 
 const WEIGHTS_DIFFER: u64 = 1 << 32;
+const ANY_CAP: u64 = 1 << 33;
 
 impl Roster {
-    fn of(in_use: usize, weights_differ: bool) -> Self {
-        Self(in_use as u64 | if weights_differ { WEIGHTS_DIFFER } else { 0 })
+    fn of(in_use: usize, weights_differ: bool, any_cap: bool) -> Self {
+        let flags = u64::from(weights_differ) * WEIGHTS_DIFFER + u64::from(any_cap) * ANY_CAP;
+        Self(in_use as u64 | flags)
     }
 
     /// One more than the highest slot ever used.
@@ -53,6 +55,12 @@ impl Roster {
     #[inline]
     pub(crate) fn weights_differ(self) -> bool {
         self.0 & WEIGHTS_DIFFER != 0
+    }
+
+    /// Whether an engine may have a cap. If not, all that are active have room.
+    #[inline]
+    pub(crate) fn any_cap(self) -> bool {
+        self.0 & ANY_CAP != 0
     }
 }
 
@@ -173,17 +181,27 @@ impl<'a> Engines<'a> {
         // Release: pairs with the Acquire in `arrivals`; who sees this arrival sees the generation.
         (self.mapping.control().arrivals).fetch_add(1, Ordering::Release);
         self.configure(slot, engine);
-        let in_use = self.roster().in_use().max(slot + 1);
-        self.set_roster(in_use, self.roster().weights_differ());
+        let roster = self.roster();
+        let in_use = roster.in_use().max(slot + 1);
+        self.set_roster(Roster::of(
+            in_use,
+            roster.weights_differ(),
+            roster.any_cap(),
+        ));
     }
 
     /// Sets an engine's limits. The caller marks the row next, and calls
-    /// [`compare_weights`](Self::compare_weights) then.
+    /// [`renew_roster`](Self::renew_roster) then.
     pub(crate) fn configure(&self, slot: usize, engine: &Engine) {
-        if self.weights(slot).any(|weight| weight != engine.weight) {
-            // Before the mark: who sees the mark must not compare counts alone any more.
-            self.set_roster(self.roster().in_use(), true);
-        }
+        let roster = self.roster();
+        let differs = |other: usize| self.limits(other).weight() as f32 != engine.weight;
+        let weights_differ = self.slots().filter(|&other| other != slot).any(differs);
+        // Before the mark: who sees the mark must not go by counts alone if that is not enough any more.
+        self.set_roster(Roster::of(
+            roster.in_use(),
+            roster.weights_differ() || weights_differ,
+            roster.any_cap() || has_cap(engine.max_in_flight, engine.max_tokens),
+        ));
         // Relaxed, both: made visible by the Release of the mark that follows.
         let caps = &self.mapping.token_caps()[slot];
         caps.store(engine.max_tokens.into(), Ordering::Relaxed);
@@ -191,23 +209,23 @@ impl<'a> Engines<'a> {
         limits.store(Limits::of(engine), Ordering::Relaxed);
     }
 
-    /// Has scans compare counts alone if that is enough.
-    pub(crate) fn compare_weights(&self) {
-        let first = self.weights(usize::MAX).next();
-        let differ = (self.weights(usize::MAX)).any(|weight| Some(weight) != first);
-        self.set_roster(self.roster().in_use(), differ);
+    /// Has scans go by counts alone if that is enough.
+    pub(crate) fn renew_roster(&self) {
+        let weight = |slot: usize| self.limits(slot).weight();
+        let first = self.slots().next().map(weight);
+        let weights_differ = self.slots().any(|slot| Some(weight(slot)) != first);
+        let capped = |slot| has_cap(self.limits(slot).max_in_flight(), self.max_tokens(slot));
+        let any_cap = self.slots().any(capped);
+        self.set_roster(Roster::of(self.roster().in_use(), weights_differ, any_cap));
     }
 
-    /// The weights of all engines but the one in slot `but`.
-    fn weights(&self, but: usize) -> impl Iterator<Item = f32> {
-        (0..self.in_use())
-            .filter(move |&slot| slot != but && self.word(slot).state() != RowState::Removed)
-            .map(|slot| self.limits(slot).weight() as f32)
+    /// The slots that have an engine.
+    fn slots(&self) -> impl Iterator<Item = usize> {
+        (0..self.in_use()).filter(|&slot| self.word(slot).state() != RowState::Removed)
     }
 
     /// The caller is the only one to change engines.
-    fn set_roster(&self, in_use: usize, weights_differ: bool) {
-        let roster = Roster::of(in_use, weights_differ);
+    fn set_roster(&self, roster: Roster) {
         // Release: pairs with the Acquire in `roster`.
         (self.mapping.control().roster).store(roster, Ordering::Release);
     }
@@ -236,4 +254,8 @@ impl<'a> Engines<'a> {
     fn record(&self, slot: usize) -> &'a EngineRecord {
         &self.mapping.engines()[slot]
     }
+}
+
+fn has_cap(max_in_flight: u32, max_tokens: u32) -> bool {
+    max_in_flight < MAX_REQUESTS || max_tokens < u32::MAX
 }

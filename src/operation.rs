@@ -7,7 +7,7 @@ use crate::choose::Chooser;
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::request::Request;
-use crate::scan;
+use crate::scan::{self, Least};
 use crate::seat::{Lane, Seat};
 use std::mem;
 use std::ptr::NonNull;
@@ -122,7 +122,27 @@ impl<'a> Operation<'a> {
             engine: least.engine,
             seen,
         };
-        stands.then(|| (choice, scan::is_tied(words, least.rank)))
+        let is_tied = || {
+            scan::is_tied(words, least.rank)
+                && (!roster.any_cap() || self.has_equal_with_room(least, words.len(), tokens))
+        };
+        stands.then(|| (choice, is_tied()))
+    }
+
+    /// Whether an engine that counts as many as the least loaded one has room, too.
+    #[inline(never)]
+    fn has_equal_with_room(&self, least: Least, engines: usize, tokens: u32) -> bool {
+        let table = self.seat.table();
+        let has_room = |engine: usize| {
+            let (word, taken) = match tokens {
+                0 => (table.engines().word(engine), 0),
+                _ => table.mapping().counter().observe(engine),
+            };
+            word.rank() == least.rank
+                && word.value() < table.engines().limits(engine).max_in_flight()
+                && table.engines().has_room(engine, taken, tokens)
+        };
+        (0..engines).any(|engine| engine != least.engine && has_room(engine))
     }
 
     /// Takes a request off its engine.

@@ -514,6 +514,37 @@ fn c7_racing_frontends_favour_none() {
 }
 
 #[test]
+fn c8_an_engine_without_room_has_no_say_in_ties() {
+    let requests = [
+        (Engine::named("full").max_in_flight(1), Request::new()),
+        (
+            Engine::named("full").max_tokens(1),
+            Request::new().tokens(1),
+        ),
+    ];
+    for (full, request) in requests {
+        let table = TestTable::new(&Table::options().engine(full));
+        table.add(&Engine::named("1")).unwrap();
+        table.add(&Engine::named("2")).unwrap();
+        let frontend = table.join().unwrap();
+        let route = || frontend.route_with(&request).unwrap();
+        let pinned = |engine| frontend.route_with(&request.pin(engine)).unwrap();
+        for _ in 0..20 {
+            // It is the full one's turn last.
+            let _full = (0..3).map(|_| route()).find(|permit| permit.engine() == 0);
+            let last = route().engine();
+            let next = 3 - last;
+            {
+                // Now that the full one counts as many as the least loaded one is nobody's tie.
+                let _busy = (pinned(next), pinned(last), pinned(last));
+                assert_eq!(route().engine(), next);
+            }
+            assert_eq!(route().engine(), next, "it still is its turn: {request:?}");
+        }
+    }
+}
+
+#[test]
 fn c8_engines_that_may_not_be_chosen_have_no_influence() {
     let table = TestTable::new(
         &Table::options()
