@@ -1,6 +1,7 @@
 //! The faults, and what has to catch each.
 
 mod counter;
+mod evidence;
 mod face;
 mod frontends;
 mod publishing;
@@ -75,6 +76,7 @@ const A_LOCK_ORDERS: &str = "whoever acts on it holds the lock, and a lock order
 pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
     [
         counter::FAULTS,
+        evidence::FAULTS,
         publishing::FAULTS,
         frontends::FAULTS,
         face::FAULTS,
