@@ -46,11 +46,12 @@ fn s1_a_publication_is_seen_whole_or_not_at_all() {
 fn s1_a_publication_carries_its_time() {
     let table = TestTable::with_engines(1);
     let mut publisher = table.publisher().unwrap();
+    let before = Instant::now();
     publisher.publish(&[EngineStats::default()]).unwrap();
     thread::sleep(Duration::from_millis(30));
     let age = table.snapshot().snapshot.unwrap().age;
     assert!(
-        age >= Duration::from_millis(30) && age < Duration::from_secs(20),
+        age >= Duration::from_millis(30) && age <= before.elapsed(),
         "{age:?}"
     );
     let before = Instant::now();

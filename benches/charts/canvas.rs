@@ -1,6 +1,7 @@
 //! What the charts have in common: colours, letters and rows of bars.
 
 use crate::Drawn;
+use plotters::chart::MeshStyle;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -58,6 +59,27 @@ pub(crate) fn write_to_the_left(on: &Canvas<'_>, at: (i32, i32), size: u32, what
 pub(crate) fn font(size: u32, horizontal: HPos) -> TextStyle<'static> {
     let anchor = Pos::new(horizontal, VPos::Top);
     ("sans-serif", size).into_font().color(&INK).pos(anchor)
+}
+
+/// Axes below a heading that is so high, with the letters and lines that all charts have.
+pub(crate) fn axes<'a, 'b>(
+    panel: &'a Canvas<'b>,
+    top: i32,
+) -> ChartBuilder<'a, 'b, SVGBackend<'b>> {
+    let mut axes = ChartBuilder::on(panel);
+    axes.margin(14).margin_right(28).margin_top(top);
+    axes.x_label_area_size(40).y_label_area_size(64);
+    axes
+}
+
+/// The grid and the letters of a chart. Upright are nanoseconds.
+pub(crate) fn grid<X: Ranged, Y: Ranged<ValueType = f64>>(
+    mesh: &mut MeshStyle<'_, '_, X, Y, SVGBackend<'_>>,
+    what: &str,
+) {
+    mesh.light_line_style(TRANSPARENT).bold_line_style(FAINT);
+    mesh.axis_style(INK).label_style(font(13, HPos::Left));
+    mesh.axis_desc_style(font(14, HPos::Left)).x_desc(what);
 }
 
 /// A key: coloured strokes with what they stand for, so far apart.

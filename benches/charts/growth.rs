@@ -1,9 +1,8 @@
 //! How times grow with engines and with processes.
 
-use crate::canvas::{COLOURS, Canvas, FAINT, GREY, INK, font, legend, picture, tick, write};
+use crate::canvas::{COLOURS, Canvas, GREY, axes, grid, legend, picture, tick, write};
 use crate::{Drawn, number, rows};
 use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
 use serde_json::Value;
 use std::path::Path;
 
@@ -38,24 +37,13 @@ fn by_engines(panel: &Canvas<'_>, engines: &Value) -> Drawn {
     write(panel, (24, 0), 17, "By engines, one process")?;
     key(panel, &lines)?;
     let (low, high) = range(&lines);
-    let mut chart = ChartBuilder::on(panel)
-        .margin(14)
-        .margin_right(28)
-        .margin_top(56)
-        .x_label_area_size(40)
-        .y_label_area_size(64)
+    let mut chart = axes(panel, 56)
         .build_cartesian_2d((1.0..4096.0).log_scale().base(2.0), (low..high).log_scale())?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(FAINT)
-        .axis_style(INK)
-        .label_style(font(13, HPos::Left))
-        .axis_desc_style(font(14, HPos::Left))
-        .x_labels(13)
+    let mut mesh = chart.configure_mesh();
+    grid(&mut mesh, "engines");
+    mesh.x_labels(13)
         .x_label_formatter(&|engines| format!("{engines:.0}"))
         .y_label_formatter(&|time| tick(*time))
-        .x_desc("engines")
         .draw()?;
     for (colour, _, points) in lines {
         chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?;
@@ -84,24 +72,12 @@ fn by_processes(panel: &Canvas<'_>, processes: &Value) -> Drawn {
     key(panel, &lines)?;
     let (low, high) = range(&lines);
     let most = lines[0].2.last().map_or(1.0, |last| last.0);
-    let mut chart = ChartBuilder::on(panel)
-        .margin(14)
-        .margin_right(28)
-        .margin_top(56)
-        .x_label_area_size(40)
-        .y_label_area_size(64)
-        .build_cartesian_2d(1.0..most, (low..high).log_scale())?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(FAINT)
-        .axis_style(INK)
-        .label_style(font(13, HPos::Left))
-        .axis_desc_style(font(14, HPos::Left))
-        .x_labels(8)
+    let mut chart = axes(panel, 56).build_cartesian_2d(1.0..most, (low..high).log_scale())?;
+    let mut mesh = chart.configure_mesh();
+    grid(&mut mesh, "processes");
+    mesh.x_labels(8)
         .x_label_formatter(&|processes| format!("{processes:.0}"))
         .y_label_formatter(&|time| tick(*time))
-        .x_desc("processes")
         .draw()?;
     for (colour, _, points) in lines {
         chart.draw_series(LineSeries::new(points, colour.stroke_width(2)).point_size(3))?;

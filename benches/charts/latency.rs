@@ -1,9 +1,8 @@
 //! Latency by share of requests: how the slow ones grow, for each number of processes.
 
-use crate::canvas::{COLOURS, Canvas, FAINT, INK, font, legend, picture, tick, write};
+use crate::canvas::{COLOURS, Canvas, axes, grid, legend, picture, tick, write};
 use crate::{Drawn, number, rows};
 use plotters::prelude::*;
-use plotters::style::text_anchor::HPos;
 use serde_json::Value;
 use std::path::Path;
 
@@ -55,25 +54,16 @@ fn curves(panel: &Canvas<'_>, processes: u64, rows: &[&Value], rates: &[&Value])
         count => format!("{count} processes"),
     };
     write(panel, (24, 4), 17, &title)?;
-    let mut chart = ChartBuilder::on(panel)
-        .margin(14)
-        .margin_right(28)
-        .margin_top(34)
-        .x_label_area_size(40)
-        .y_label_area_size(64)
-        .build_cartesian_2d(0.0..NINES, (10.0..1e9).log_scale())?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(FAINT)
-        .axis_style(INK)
-        .label_style(font(13, HPos::Left))
-        .axis_desc_style(font(14, HPos::Left))
-        .x_labels(6)
+    let mut chart = axes(panel, 34).build_cartesian_2d(0.0..NINES, (10.0..1e9).log_scale())?;
+    let mut mesh = chart.configure_mesh();
+    grid(
+        &mut mesh,
+        "share of requests that are no slower, in percent",
+    );
+    mesh.x_labels(6)
         .y_labels(9)
         .x_label_formatter(&|nines| share(*nines))
         .y_label_formatter(&|time| tick(*time))
-        .x_desc("share of requests that are no slower, in percent")
         .draw()?;
     for row in rows {
         let at = rates.iter().position(|rate| **rate == row["rate"]);

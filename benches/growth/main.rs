@@ -9,21 +9,13 @@ mod bytes;
 mod largest;
 mod times;
 
+use headcount_benches::outcome::tell;
 use headcount_benches::ratios::Failed;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run() {
-        Ok(report) => {
-            println!("{report:#}");
-            ExitCode::SUCCESS
-        }
-        Err(failed) => {
-            eprintln!("growth: {failed}");
-            ExitCode::FAILURE
-        }
-    }
+    tell("growth", run().map(|report| format!("{report:#}")))
 }
 
 fn run() -> Result<Value, Failed> {

@@ -10,3 +10,6 @@ pub mod alternatives;
 
 /// Processes that publish in the background.
 pub mod background;
+
+/// How a program that measures ends.
+pub mod outcome;

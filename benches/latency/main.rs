@@ -18,6 +18,7 @@ mod sender;
 use clap::Parser;
 use hdrhistogram::Histogram;
 use headcount_benches::background::publishing;
+use headcount_benches::outcome::tell;
 use headcount_benches::ratios::{Failed, Processes, calm, fresh_table};
 use report::{Report, Row};
 use sender::Sender;
@@ -47,19 +48,11 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    match run(options.milliseconds) {
-        Ok(report) => {
-            match options.json {
-                true => println!("{}", report.json()),
-                false => print!("{report}"),
-            }
-            ExitCode::SUCCESS
-        }
-        Err(failed) => {
-            eprintln!("latency: {failed}");
-            ExitCode::FAILURE
-        }
-    }
+    let report = run(options.milliseconds).map(|report| match options.json {
+        true => report.json().to_string(),
+        false => report.to_string(),
+    });
+    tell("latency", report)
 }
 
 fn run(milliseconds: u64) -> Result<Report, Failed> {

@@ -12,6 +12,7 @@ mod report;
 mod snapshots;
 
 use clap::Parser;
+use headcount_benches::outcome::tell;
 use headcount_benches::ratios::{Failed, measure};
 use report::Report;
 use std::process::ExitCode;
@@ -32,19 +33,11 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    match run(options.rounds as usize) {
-        Ok(report) => {
-            match options.json {
-                true => println!("{}", report.json()),
-                false => print!("{report}"),
-            }
-            ExitCode::SUCCESS
-        }
-        Err(failed) => {
-            eprintln!("limits: {failed}");
-            ExitCode::FAILURE
-        }
-    }
+    let report = run(options.rounds as usize).map(|report| match options.json {
+        true => report.json().to_string(),
+        false => report.to_string(),
+    });
+    tell("limits", report)
 }
 
 fn run(rounds: usize) -> Result<Report, Failed> {

@@ -1,7 +1,7 @@
 //! Looking at something that others may be changing.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What one look has shown.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,11 +21,14 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// So many looks may show something that moves, before it is called busy. One takes microseconds.
 const LOOKS: usize = 5_000;
+/// Nor may they take longer, which they do if somebody has made the file so that they should.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Looks until what is seen can be believed.
 pub(super) fn steady<T: PartialEq>(mut look: impl FnMut() -> Look<T>) -> Look<T> {
     let mut last = None;
     let mut sightings = 0;
+    let start = Instant::now();
     for n in 1..=LOOKS {
         match look() {
             Look::Fine => return Look::Fine,
@@ -40,6 +43,7 @@ pub(super) fn steady<T: PartialEq>(mut look: impl FnMut() -> Look<T>) -> Look<T>
                 last = Some(what);
                 thread::sleep(PAUSE);
             }
+            Look::Moved if start.elapsed() > PATIENCE => return Look::Moved,
             // Whoever is changing it may be waiting for this processor.
             Look::Moved if n % 64 == 0 => thread::yield_now(),
             Look::Moved => {}
@@ -55,6 +59,18 @@ mod tests {
     fn told(mut looks: Vec<Look<u32>>) -> Look<u32> {
         looks.reverse();
         steady(|| looks.pop().unwrap_or(Look::Moved))
+    }
+
+    #[test]
+    fn f2_looks_that_a_file_makes_slow_come_to_an_end() {
+        let mut looks = 0;
+        let look = || {
+            looks += 1;
+            thread::sleep(Duration::from_millis(20));
+            Look::Moved
+        };
+        assert_eq!(steady::<u32>(look), Look::Moved);
+        assert!(looks <= 101, "{looks}");
     }
 
     #[test]

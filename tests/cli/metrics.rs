@@ -3,13 +3,13 @@
 use crate::command::{command, on};
 use crate::scene::Scene;
 use headcount::{EngineStats, Table};
-use headcount_tests::{eventually, skipped};
+use headcount_tests::{eventually, prometheus_approves};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 /// A running server.
 struct Server {
@@ -184,27 +184,7 @@ fn the_names_are_prometheus_own_and_those_documented() {
             .map(String::as_str)
             .collect()
     );
-    let promtool = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let Ok(mut promtool) = promtool else {
-        return skipped("promtool check metrics", "promtool is not installed");
-    };
-    promtool
-        .stdin
-        .take()
-        .unwrap()
-        .write_all(metrics.as_bytes())
-        .unwrap();
-    let said = promtool.wait_with_output().unwrap();
-    let complaints = String::from_utf8_lossy(&said.stderr) + String::from_utf8_lossy(&said.stdout);
-    assert!(
-        said.status.success() && complaints.is_empty(),
-        "{complaints}"
-    );
+    prometheus_approves(&metrics);
 }
 
 #[test]

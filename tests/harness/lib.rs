@@ -2,10 +2,12 @@
 
 mod actor;
 mod damage;
+mod prometheus;
 mod random;
 
 pub use actor::{Actor, spawn_all};
 pub use damage::{Damage, Part};
+pub use prometheus::prometheus_approves;
 pub use random::Random;
 
 use headcount::{Options, Table};

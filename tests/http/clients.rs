@@ -100,12 +100,12 @@ const LARGE: usize = 32 << 20;
 
 #[test]
 fn who_reads_slowly_gets_all_and_counts_until_then() {
-    let deployment = Deployment::start(&[large_engine()], &["--client-idle-timeout", "2"]);
+    let deployment = Deployment::start(&[large_engine()], &["--client-idle-timeout", "4"]);
     let mut stream = Stream::post(deployment.address, "");
     assert_eq!(stream.status(), 200);
     let mut read = 0;
     // Longer in all than a client may pause.
-    for _ in 0..12 {
+    for _ in 0..18 {
         read += stream.bytes(1 << 20).len();
         assert_eq!(deployment.total(), 1);
         thread::sleep(Duration::from_millis(250));
