@@ -4,7 +4,7 @@ use crate::deployment::{Deployment, agent};
 use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};
 use crate::stream::Stream;
 use headcount_tests::prometheus_approves;
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, Read};
 use std::net::SocketAddr;
 
 /// Answers with the head that it got, and one of its own that has all that should not go on.
