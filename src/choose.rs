@@ -84,6 +84,12 @@ impl<'a> Chooser<'a> {
     /// The least loaded of the engines that may be chosen.
     #[inline]
     pub(crate) fn choose(&self) -> Result<Choice, NoChoice> {
+        // One that finds no engine, too: an engine that came up meanwhile must not be missed.
+        (self.engines.rows()).choose_while_unchanged(|| self.choose_once())
+    }
+
+    #[inline]
+    fn choose_once(&self) -> Result<Choice, NoChoice> {
         self.tied.set(false);
         if let Some(engine) = self.request.pin {
             return self.pinned(engine);
@@ -104,7 +110,9 @@ impl<'a> Chooser<'a> {
                     floor(c, &stats.unwrap_or_default())
                 })
                 .unwrap_or_else(|| self.scan(|c| c.word.value().into())),
-            Policy::Tokens => self.scan(|c| f64::from(c.tokens) / c.weight),
+            Policy::Tokens => {
+                self.scan(|c| (f64::from(c.tokens) + f64::from(self.request.tokens)) / c.weight)
+            }
             Policy::RoundRobin => self.scan(|_| 0.0),
             Policy::PowerOfTwo => self.best_of_two(),
             Policy::Custom(ref load) => self.by_custom(load),
@@ -173,7 +181,10 @@ impl<'a> Chooser<'a> {
         // After the word, so that these are no older than it.
         let limits = self.engines.limits(engine);
         if word.value() >= limits.max_in_flight()
-            || !self.engines.has_room(engine, tokens, self.request.tokens)
+            || !self
+                .engines
+                .rows()
+                .has_room(engine, tokens, self.request.tokens)
         {
             return Look::AtItsCap;
         }
@@ -214,7 +225,7 @@ impl<'a> Chooser<'a> {
         let mut at_their_caps = false;
         let words = self.counter.words.iter();
         let rows = words
-            .zip(self.engines.all_limits())
+            .zip(self.engines.rows().limits)
             .take(self.engines.in_use());
         for (engine, (word, limits)) in rows.enumerate() {
             // Acquire: as in `Counter::load`.

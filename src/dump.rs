@@ -2,8 +2,8 @@
 
 use crate::algorithm::counter::PLANES;
 use crate::algorithm::registry::SlotWord;
+use crate::algorithm::rows::{Limits, Roster};
 use crate::algorithm::word::{Amount, Intent, TokenWord, Witness, Word};
-use crate::engines::{Limits, Roster};
 use crate::error::Result;
 use crate::file::is_locked;
 use crate::layout::{
@@ -222,7 +222,8 @@ fn in_the_control(n: usize, word: u64) -> String {
                 false => "equal weights",
             };
             let caps = if roster.any_cap() { "caps" } else { "no cap" };
-            return format!("engine slots in use {}, {weights}, {caps}", roster.in_use());
+            let (in_use, version) = (roster.in_use(), roster.version());
+            return format!("engine slots in use {in_use}, {weights}, {caps}, version {version}");
         }
         33 => "engines ever put into slots",
         34 => "eras begun",
@@ -236,8 +237,8 @@ fn in_the_control(n: usize, word: u64) -> String {
 fn in_an_engine(n: usize, word: u64) -> String {
     match n {
         0 => format!("generation {word}"),
-        1 => format!("{word} requests admitted before this engine"),
-        2 => format!("name of {word} bytes"),
+        1 => format!("name of {word} bytes"),
+        31 => format!("{word} requests admitted before this engine"),
         _ => format!("\"{}\"", word.to_le_bytes().escape_ascii()),
     }
 }

@@ -30,8 +30,15 @@ impl Engine {
         }
     }
 
-    /// How much it can do, compared with the others: an engine of weight 2 is given twice the
-    /// requests of an engine of weight 1. A finite number above 0.
+    /// How much it can do, compared with the others. A finite number above 0, and not a subnormal one.
+    ///
+    /// A request goes to the engine of the least `(in_flight + 1) / weight`: what the engine would have
+    /// with it, for what it can do. So single requests, of which each finishes before the next one comes,
+    /// all go to the engine of the greatest weight. Of two to five requests in flight, engines of weight 4
+    /// and 1 have 2 and 0, 3 and 0, 4 and 0 or 3 and 1, 4 and 1. Bursts split in proportion to the weights.
+    /// Among engines of equal weight, whatever it is, the one with the fewest in flight is chosen.
+    ///
+    /// What each policy makes of weights stands at [`Policy`](crate::Policy).
     pub fn weight(mut self, weight: f32) -> Self {
         self.weight = weight;
         self

@@ -10,9 +10,12 @@ use crate::table::Table;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Engines come and go while frontends run. None of these calls disturbs a request in flight, and
-/// when one returns, no frontend acts on the former state any more: a request that was about to be
-/// counted by it is placed anew.
+/// Engines come and go while frontends run. None of these calls disturbs a request in flight. When one
+/// returns, no frontend acts on the former state any more: a request that was about to be counted by
+/// it, on this engine or on another one, is placed anew.
+///
+/// Calls that make an engine more attractive (`add`, `up`, `set_weight`, `set_caps`) cost one
+/// read-modify-write for each engine of the table; the others cost one.
 impl Table {
     /// Adds an engine and returns its number.
     ///
@@ -59,8 +62,7 @@ impl Table {
         } else {
             engines.configure(slot, engine);
         }
-        engines.mark(slot, |_| Some(RowState::Active));
-        engines.renew_roster();
+        engines.activate(slot);
         Ok(slot)
     }
 
@@ -72,7 +74,7 @@ impl Table {
     pub fn remove(&self, engine: usize) -> Result<u32> {
         let _changer = self.change_engines()?;
         let before = self.move_to(engine, RowState::Removed)?;
-        self.engines().renew_roster();
+        self.engines().renew_flags();
         Ok(before.value())
     }
 
@@ -158,7 +160,7 @@ impl Table {
         engines.configure(engine, &limits);
         // Whoever has read the old limits must not act on them after this.
         engines.mark(engine, |word| Some(word.state()));
-        engines.renew_roster();
+        engines.have_changed(engine);
         Ok(())
     }
 
@@ -194,8 +196,11 @@ impl Table {
         if engine >= self.header().geometry.max_engines {
             return Err(Error::NoSuchEngine { engine });
         }
-        let to = |word: Word| may(word.state()).then_some(to);
-        Ok(self.engines().mark(engine, to))
+        let moved = (self.engines()).mark(engine, |word| may(word.state()).then_some(to));
+        if to == RowState::Active && moved.is_some_and(|before| !before.is_active()) {
+            self.engines().rows().announce(engine);
+        }
+        Ok(moved)
     }
 
     fn engine_exists(&self, engine: usize) -> Result<()> {

@@ -9,7 +9,7 @@
 //!         tokens       R * 8    the tokens of the same requests
 //!         limits       R * 8    weight and request cap
 //!         token caps   R * 8
-//!         engines      E * 256  generation, name and what the slot had admitted before
+//!         engines      E * 256  generation and name, and what the slot had admitted before
 //!         slots        S * 64   who has joined
 //!         lanes        L * 128  the operation that each lane is in
 //!         ledgers      L * 4 * R' * 8   what each lane has admitted, has finished, and holds of tokens, and
@@ -28,7 +28,7 @@ use crate::algorithm::latch::COPIES;
 use crate::algorithm::word::MAX_LANES;
 
 /// The version of this layout.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// The first eight bytes of a table.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"HEADCNT\0");
 /// The bytes of the header.

@@ -89,7 +89,6 @@ mod publication;
 mod publisher;
 mod reaper;
 mod request;
-mod scan;
 mod seat;
 mod stats;
 mod table;

@@ -24,9 +24,11 @@ impl Candidate {
     }
 }
 
+/// What the engine would have with this request, so that an idle engine of weight 4 comes before an
+/// idle one of weight 1.
 #[inline]
 pub(crate) fn own_load(c: &Candidate) -> f64 {
-    f64::from(c.word.value()) / c.weight
+    (f64::from(c.word.value()) + 1.0) / c.weight
 }
 
 /// What a queue costs on an engine with little cache left; never for more than is in flight.

@@ -1,13 +1,12 @@
 //! One operation of a lane: a request is placed, or taken back.
 
 use crate::algorithm::hold::LaneHold;
-use crate::algorithm::place::{Choice, Refusal};
+use crate::algorithm::place::Refusal;
 use crate::algorithm::word::Amount;
 use crate::choose::Chooser;
 use crate::error::{Error, Result};
 use crate::policy::Policy;
 use crate::request::Request;
-use crate::scan::{self, Least};
 use crate::seat::{Lane, Seat};
 use std::mem;
 use std::ptr::NonNull;
@@ -49,7 +48,12 @@ impl<'a> Operation<'a> {
                 table.total(),
                 #[inline(always)]
                 || {
-                    let (choice, is_tied) = self.choose_by_count(tokens).ok_or(())?;
+                    if table.mapping().latch().is_marked() {
+                        return Err(());
+                    }
+                    let turns = self.lane.turns.numbers();
+                    let choice = table.mapping().rows().choose_by_count(turns, tokens);
+                    let (choice, is_tied) = choice.ok_or(())?;
                     tied = is_tied;
                     Ok::<_, ()>(choice)
                 },
@@ -85,64 +89,6 @@ impl<'a> Operation<'a> {
             self.lane.turns.choose(engine);
         }
         self.lane.hold.add_permit();
-    }
-
-    /// The least loaded engine, and whether it was one among equals.
-    ///
-    /// Tokens have no say in who that is, only in whether it has room for them. If it has, then no
-    /// other engine's tokens matter.
-    #[inline(always)]
-    fn choose_by_count(&self, tokens: u32) -> Option<(Choice, bool)> {
-        let table = self.seat.table();
-        let (mapping, engines) = (table.mapping(), table.engines());
-        let roster = engines.roster();
-        if roster.weights_differ() || mapping.latch().is_marked() {
-            return None;
-        }
-        let counter = mapping.counter();
-        let words = &counter.words[..engines.in_use()];
-        let (least, seen, taken) = loop {
-            let least = scan::least(words, self.lane.turns.numbers())?;
-            let (seen, taken) = match tokens {
-                0 => (counter.load(least.engine), 0),
-                _ => counter.observe(least.engine),
-            };
-            if seen.rank() == least.rank {
-                break (least, seen, taken);
-            }
-            // Another operation took effect in between: not a spin without bound.
-        };
-        // After the words, all of these, so that they are no older. What is full, closed or not as it
-        // was needs a closer look.
-        let stands = seen.is_active()
-            && seen.value() < engines.limits(least.engine).max_in_flight()
-            && engines.has_room(least.engine, taken, tokens)
-            && engines.roster() == roster;
-        let choice = Choice {
-            engine: least.engine,
-            seen,
-        };
-        let is_tied = || {
-            scan::is_tied(words, least.rank)
-                && (!roster.any_cap() || self.has_equal_with_room(least, words.len(), tokens))
-        };
-        stands.then(|| (choice, is_tied()))
-    }
-
-    /// Whether an engine that counts as many as the least loaded one has room, too.
-    #[inline(never)]
-    fn has_equal_with_room(&self, least: Least, engines: usize, tokens: u32) -> bool {
-        let table = self.seat.table();
-        let has_room = |engine: usize| {
-            let (word, taken) = match tokens {
-                0 => (table.engines().word(engine), 0),
-                _ => table.mapping().counter().observe(engine),
-            };
-            word.rank() == least.rank
-                && word.value() < table.engines().limits(engine).max_in_flight()
-                && table.engines().has_room(engine, taken, tokens)
-        };
-        (0..engines).any(|engine| engine != least.engine && has_room(engine))
     }
 
     /// Takes a request off its engine.

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Policy {
-    /// `in_flight / weight + min(waiting, in_flight) * 6 * max(0, kv_usage - 0.5)`.
+    /// `(in_flight + 1) / weight + min(waiting, in_flight) * 6 * max(0, kv_usage - 0.5)`.
     ///
     /// The default: what is in flight is known exactly, and a queue on an engine whose KV cache is
     /// full drains slowly. The second term is that of vLLM's balancer, bounded by what is in flight.
@@ -27,17 +27,18 @@ pub enum Policy {
         /// The oldest snapshot that counts.
         stale_after: Duration,
     },
-    /// `max(in_flight, running + waiting) + 3 * waiting`: as the vLLM Rust frontend of mid-2026, for
+    /// `max(in_flight, running + waiting) + 3 * waiting`, whatever the weights are: as the vLLM Rust frontend of mid-2026, for
     /// comparison. After a burst has drained, the old snapshot hides new requests from it.
     Floor {
         /// The oldest snapshot that counts.
         stale_after: Duration,
     },
-    /// Tokens in flight / weight.
+    /// `(tokens in flight + the request's) / weight`. Requests without tokens see no difference between
+    /// engines that have none in flight, whatever their weights are.
     Tokens,
-    /// One engine after the other, for comparison.
+    /// One engine after the other, whatever the weights are: for comparison.
     RoundRobin,
-    /// The one of less `in_flight / weight` among two engines picked at random: for very many
+    /// The one of less `(in_flight + 1) / weight` among two engines picked at random: for very many
     /// engines, since it does not look at them all, and for comparison. (Mitzenmacher, "The power of
     /// two choices in randomized load balancing", 2001.)
     PowerOfTwo,

@@ -10,8 +10,10 @@
 //!
 //! One of these belongs to each lane and lies in private memory, so ties cost no shared write. The
 //! order to start with is another one for each lane of each frontend and for each join in a slot, so
-//! that frontends which live for a request or two favour no engine either.
+//! that frontends which live for a request or two favour no engine either. Engines that are yet to come have
+//! their places in it, too: frontends that were there before them favour none of them.
 
+use crate::algorithm::scan::{ENGINE_BITS, TURN_BITS, turn as number};
 use crate::layout::MAX_ENGINES;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,26 +22,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// are all Relaxed: whatever hands the lane on orders one holder after the other.
 pub(crate) struct Turns {
     turn: AtomicU64,
-    /// For each engine: turn 30 | engine 12. It names the engine, so that whoever looks for the
-    /// least of them need not remember where it was.
+    /// A [`turn`](crate::algorithm::scan::turn) for each engine.
     chosen: Box<[AtomicU64]>,
     random: AtomicU64,
 }
 
-const ENGINE_BITS: u32 = 12;
-const TURN_BITS: u32 = 30;
+/// The turns of an order to start with: far more than engines, so that two hardly ever share one.
+const FIRST_TURN_BITS: u32 = 24;
 const LAST_TURN: u64 = (1 << TURN_BITS) - 1;
 const _: () = assert!(MAX_ENGINES <= 1 << ENGINE_BITS);
-
-/// The engine that a number among [`Turns::numbers`] is of, whatever stands above it.
-#[inline]
-pub(crate) fn engine_of(number: u64) -> usize {
-    (number & ((1 << ENGINE_BITS) - 1)) as usize
-}
-
-fn number(turn: u64, engine: usize) -> u64 {
-    (turn << ENGINE_BITS) | engine as u64
-}
 
 /// Says the turn, not the thousands of numbers behind it.
 impl fmt::Debug for Turns {
@@ -49,27 +40,33 @@ impl fmt::Debug for Turns {
 }
 
 impl Turns {
-    /// Turns over `max_engines`, of which there are `engines` now.
+    /// Turns over `max_engines`, of which the first `engines` are there now.
     ///
     /// The order to start with depends on `seed`. As many seeds as there are engines, one after
     /// the other, each put another engine first: they turn one scattered order round. The next as many
     /// turn round another order, so that over many of them no engine wins for who stands behind it.
+    /// Engines that are yet to come are scattered among these.
     pub(crate) fn new(max_engines: usize, engines: usize, seed: u64) -> Self {
         let count = engines.max(1);
         let (scatter, start) = (seed / count as u64, (seed % count as u64) as usize);
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_unstable_by_key(|&engine| mix(mix(scatter) ^ engine as u64));
+        let scattered =
+            |engine: usize| mix(mix(!seed) ^ engine as u64) >> (u64::BITS - FIRST_TURN_BITS);
         let chosen: Box<[AtomicU64]> = (0..max_engines)
-            .map(|engine| AtomicU64::new(number(0, engine)))
+            .map(|engine| AtomicU64::new(number(scattered(engine), engine)))
             .collect();
+        // The engines that are there share the turns that they were given, in the order of the seed.
+        let mut shared: Vec<u64> = (0..count).map(scattered).collect();
+        shared.sort_unstable();
         for (place, &engine) in order.iter().enumerate() {
             if let Some(chosen) = chosen.get(engine) {
-                let turn = (place + count - start) % count;
-                chosen.store(number(turn as u64, engine), Ordering::Relaxed);
+                let turn = shared[(place + count - start) % count];
+                chosen.store(number(turn, engine), Ordering::Relaxed);
             }
         }
         Self {
-            turn: AtomicU64::new(count as u64),
+            turn: AtomicU64::new(1 << FIRST_TURN_BITS),
             chosen,
             random: AtomicU64::new(mix(seed) | 1), // never 0
         }
@@ -188,6 +185,20 @@ mod tests {
                 .iter()
                 .all(|&engine| wins[engine].abs_diff(fair) < fair / 8);
             assert!(all, "{tied:?}: {wins:?}");
+        }
+    }
+
+    #[test]
+    fn c7_engines_that_come_later_win_as_often_as_those_before_them() {
+        for before in [0, 1, 3] {
+            let mut wins = [0_usize; 4];
+            for seed in 0..4000 {
+                wins[pick(&Turns::new(64, before, seed), &[0, 1, 2, 3])] += 1;
+            }
+            assert!(
+                wins.iter().all(|n| n.abs_diff(1000) < 120),
+                "{before} before: {wins:?}"
+            );
         }
     }
 

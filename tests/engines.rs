@@ -1,7 +1,9 @@
 //! Engines come and go while frontends run.
 
-use headcount::{Engine, EngineState, Error, Request, Table};
+use headcount::{Engine, EngineState, Error, Policy, Request, Table};
 use headcount_tests::{Actor, TestTable, spawn_all};
+use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
@@ -248,5 +250,66 @@ fn a_change_of_the_engine_list_waits_for_nobody_dead() {
         for engine in &view.engines[1..] {
             table.remove(engine.index).unwrap();
         }
+    }
+}
+
+/// Every change that makes engine 0 more attractive, while a route has looked at engine 0 and has not
+/// chosen yet. Once the change has returned, the route acts by it.
+#[test]
+fn c8_a_route_under_way_acts_by_a_change_that_has_returned() {
+    type Change = fn(&Table);
+    let changes: [(&str, Change, Change); 5] = [
+        ("up", |t| t.down(0).unwrap(), |t| t.up(0).unwrap()),
+        (
+            "up if down",
+            |t| t.down(0).unwrap(),
+            |t| {
+                assert!(t.up_if_down(0).unwrap());
+            },
+        ),
+        (
+            "a higher cap",
+            |t| t.set_caps(0, Some(1), None).unwrap(),
+            |t| {
+                t.set_caps(0, None, None).unwrap();
+            },
+        ),
+        (
+            "more weight",
+            |t| t.set_weight(0, 0.1).unwrap(),
+            |t| {
+                t.set_weight(0, 1.0).unwrap();
+            },
+        ),
+        (
+            "added again",
+            |t| assert_eq!(t.remove(0).unwrap(), 1),
+            |t| {
+                assert_eq!(t.add(&Engine::named("0")).unwrap(), 0);
+            },
+        ),
+    ];
+    for (name, before, change) in changes {
+        let table = TestTable::with_engines(2);
+        let frontend = table.join().unwrap();
+        let pinned = |engine| frontend.route_with(&Request::new().pin(engine)).unwrap();
+        let _held = [0, 1, 1, 1].map(pinned);
+        before(&table);
+        let (changes_now, may_change) = channel();
+        let (goes_on, may_go_on) = channel::<()>();
+        let may_go_on = Mutex::new(may_go_on);
+        let least_in_flight = Policy::custom(move |engine| {
+            // The first look at the other engine: engine 0 has been looked at, or passed over.
+            if engine.engine == 1 && changes_now.send(()).is_ok() {
+                let _ = may_go_on.lock().unwrap().recv();
+            }
+            (f64::from(engine.in_flight) + 1.0) / f64::from(engine.weight)
+        });
+        let routes = frontend.clone().with_policy(least_in_flight);
+        let route = thread::spawn(move || routes.route().unwrap().engine());
+        may_change.recv().unwrap();
+        change(&table);
+        drop((may_change, goes_on));
+        assert_eq!(route.join().unwrap(), 0, "{name}");
     }
 }

@@ -4,7 +4,9 @@ use crate::algorithm::counter::{Counter, Lane, Ledger, PLANES};
 use crate::algorithm::latch::{COPIES, Latch};
 use crate::algorithm::place::{Choice, Total};
 use crate::algorithm::registry::{Locks, Registry, Slot};
-use crate::algorithm::word::{Amount, LaneId, RowState, TokenWord, Word};
+use crate::algorithm::rows::{Limits, Roster, Rows};
+use crate::algorithm::scan;
+use crate::algorithm::word::{Amount, LaneId, MAX_REQUESTS, RowState, TokenWord, Word};
 use crate::primitive::{Atomic, AtomicU64};
 use bytemuck::Zeroable;
 use loom::sync::Mutex;
@@ -19,6 +21,9 @@ pub(crate) struct Scene {
     ledgers: Vec<AtomicU64>,
     marks: AtomicU64,
     eras: AtomicU64,
+    roster: Atomic<Roster>,
+    limits: Vec<Atomic<Limits>>,
+    token_caps: Vec<AtomicU64>,
     slots: Vec<Slot>,
     sequence: AtomicU64,
     publications: Vec<AtomicU64>,
@@ -51,6 +56,13 @@ impl Scene {
                 .collect(),
             marks: AtomicU64::new(0),
             eras: AtomicU64::new(0),
+            roster: Atomic::new(Roster::zeroed().with_in_use(engines)),
+            limits: (0..engines)
+                .map(|_| Atomic::new(Limits::new(1.0, MAX_REQUESTS)))
+                .collect(),
+            token_caps: (0..engines)
+                .map(|_| AtomicU64::new(u32::MAX.into()))
+                .collect(),
             slots: (0..slots).map(|_| Slot::new()).collect(),
             sequence: AtomicU64::new(0),
             publications: (0..COPIES * PUBLICATION)
@@ -101,6 +113,15 @@ impl Scene {
             plane_stride: self.words.len(),
             marks: &self.marks,
             eras: &self.eras,
+        }
+    }
+
+    pub(crate) fn rows(&self) -> Rows<'_> {
+        Rows {
+            counter: self.counter(),
+            roster: &self.roster,
+            limits: &self.limits,
+            token_caps: &self.token_caps,
         }
     }
 
@@ -171,6 +192,63 @@ impl Scene {
         let lane = self.registry().lane(slot, 0);
         let placed = counter.place(lane, Amount::request(tokens), self.total.as_ref(), this);
         placed.is_ok()
+    }
+
+    /// Routes by the choice that ships for engines of equal weight, as the first lane of `slot`, and
+    /// starts over as long as that says that the engines have changed.
+    pub(crate) fn route_by_count(&self, slot: usize) -> usize {
+        // Engine 0 first among equals.
+        let turns: Vec<_> = (0..self.engines())
+            .map(|engine| AtomicU64::new(scan::turn(engine as u64, engine)))
+            .collect();
+        let (counter, rows) = (self.counter(), self.rows());
+        let lane = self.registry().lane(slot, 0);
+        loop {
+            let choose = || {
+                let choice = rows.choose_by_count(&turns, 0);
+                choice.map(|(choice, _)| choice).ok_or(())
+            };
+            if let Ok(engine) = counter.place(lane, Amount::request(0), None, choose) {
+                return engine;
+            }
+            loom::thread::yield_now();
+        }
+    }
+
+    /// Routes by a choice of another form, made while the engines do not change, as the first lane of
+    /// `slot`. `None`: no engine takes requests.
+    pub(crate) fn route_while_unchanged(&self, slot: usize) -> Option<usize> {
+        let (counter, rows) = (self.counter(), self.rows());
+        let least = || {
+            let choices = (0..rows.in_use(rows.roster())).map(|engine| Choice {
+                engine,
+                seen: counter.load(engine),
+            });
+            choices
+                .filter(|choice| {
+                    let most = rows.limits(choice.engine).max_in_flight();
+                    choice.seen.is_active() && choice.seen.value() < most
+                })
+                .min_by_key(|choice| choice.seen.value())
+                .ok_or(())
+        };
+        let lane = self.registry().lane(slot, 0);
+        let choose = || rows.choose_while_unchanged(least);
+        counter.place(lane, Amount::request(0), None, choose).ok()
+    }
+
+    /// An engine takes requests again.
+    pub(crate) fn up(&self, engine: usize) {
+        self.mark(engine, RowState::Active);
+        self.rows().announce(engine);
+    }
+
+    /// An engine gets another cap.
+    pub(crate) fn set_cap(&self, engine: usize, cap: u32) {
+        let rows = self.rows();
+        rows.set_limits(engine, Limits::new(1.0, cap), u32::MAX);
+        self.mark(engine, RowState::Active);
+        rows.announce(engine);
     }
 
     /// Finishes a request, as the first lane of `slot`.

@@ -6,6 +6,9 @@
 pub(crate) mod counter;
 pub(crate) mod hold;
 pub(crate) mod latch;
+pub(crate) mod name;
 pub(crate) mod place;
 pub(crate) mod registry;
+pub(crate) mod rows;
+pub(crate) mod scan;
 pub(crate) mod word;

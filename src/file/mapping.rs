@@ -3,9 +3,10 @@
 use super::open::Access;
 use crate::algorithm::counter::{Counter, Lane};
 use crate::algorithm::latch::Latch;
+use crate::algorithm::name::Name;
 use crate::algorithm::registry::{Registry, Slot};
+use crate::algorithm::rows::{Limits, Roster, Rows};
 use crate::algorithm::word::{TokenWord, Word};
-use crate::engines::{Limits, Roster};
 use crate::layout::{Layout, NAME_WORDS, PUBLICATION_HEAD, Section};
 use crate::primitive::{Atomic, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
@@ -43,13 +44,10 @@ pub(crate) struct Line(pub(crate) AtomicU64);
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct EngineRecord {
-    /// Counts the engines that this slot has had; moves before and after the name changes.
-    pub(crate) generation: AtomicU64,
+    /// Its generation counts the engines that this slot has had.
+    pub(crate) name: Name<NAME_WORDS>,
     /// The requests that engines in this slot had admitted before this one.
     pub(crate) admitted_before: AtomicU64,
-    /// Bytes of the name.
-    pub(crate) name_length: AtomicU64,
-    pub(crate) name: [AtomicU64; NAME_WORDS],
 }
 
 /// A table's bytes as atomics. Whatever they hold, every method here is in bounds.
@@ -64,9 +62,7 @@ pub(crate) struct Mapping {
 /// The parts of a mapped table.
 struct Parts<'a> {
     control: &'a Control,
-    counter: Counter<'a>,
-    limits: &'a [Atomic<Limits>],
-    token_caps: &'a [AtomicU64],
+    rows: Rows<'a>,
     engines: &'a [EngineRecord],
     slots: &'a [Slot],
     latch: Latch<'a, PUBLICATION_HEAD>,
@@ -110,17 +106,20 @@ impl Mapping {
         let control = &bytes.section::<Control>(layout.control)[0];
         let parts = Parts {
             control,
-            counter: Counter {
-                words: bytes.section::<Atomic<Word>>(layout.words),
-                tokens: bytes.section::<Atomic<TokenWord>>(layout.tokens),
-                lanes: bytes.section::<Lane>(layout.lanes),
-                ledgers: bytes.section::<AtomicU64>(layout.ledgers),
-                plane_stride: layout.geometry.plane_stride(),
-                marks: &control.marks.0,
-                eras: &control.eras,
+            rows: Rows {
+                counter: Counter {
+                    words: bytes.section::<Atomic<Word>>(layout.words),
+                    tokens: bytes.section::<Atomic<TokenWord>>(layout.tokens),
+                    lanes: bytes.section::<Lane>(layout.lanes),
+                    ledgers: bytes.section::<AtomicU64>(layout.ledgers),
+                    plane_stride: layout.geometry.plane_stride(),
+                    marks: &control.marks.0,
+                    eras: &control.eras,
+                },
+                roster: &control.roster,
+                limits: bytes.section::<Atomic<Limits>>(layout.limits),
+                token_caps: bytes.section::<AtomicU64>(layout.token_caps),
             },
-            limits: bytes.section::<Atomic<Limits>>(layout.limits),
-            token_caps: bytes.section::<AtomicU64>(layout.token_caps),
             engines: bytes.section::<EngineRecord>(layout.engines),
             slots: bytes.section::<Slot>(layout.slots),
             latch: Latch::new(
@@ -149,8 +148,13 @@ impl Mapping {
     }
 
     #[inline]
+    pub(crate) fn rows(&self) -> &Rows<'_> {
+        &self.parts.rows
+    }
+
+    #[inline]
     pub(crate) fn counter(&self) -> &Counter<'_> {
-        &self.parts.counter
+        &self.parts.rows.counter
     }
 
     #[inline]
@@ -162,18 +166,8 @@ impl Mapping {
         Registry {
             slots: self.parts.slots,
             lanes_per_slot: self.layout.geometry.lanes,
-            counter: self.parts.counter,
+            counter: self.parts.rows.counter,
         }
-    }
-
-    #[inline]
-    pub(crate) fn limits(&self) -> &[Atomic<Limits>] {
-        self.parts.limits
-    }
-
-    #[inline]
-    pub(crate) fn token_caps(&self) -> &[AtomicU64] {
-        self.parts.token_caps
     }
 
     #[inline]

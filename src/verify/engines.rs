@@ -54,10 +54,9 @@ impl Table {
             return wrong("a state in a slot never used".into(), expected);
         }
         let (record, before) = (&mapping.engines()[slot], engines.generation(slot));
-        // Relaxed: between the Acquire of the generation and the fence below.
-        let length = record.name_length.load(Ordering::Relaxed);
+        let length = record.name.length();
         let engine = engines.read(slot);
-        // Acquire fence: pairs with the Release fence in `Engines::write`.
+        // Acquire fence: pairs with the Release fence in `Name::write`.
         fence(Ordering::Acquire);
         if engines.generation(slot) != before || engines.word(slot).state() != word.state() {
             return Look::Moved;

@@ -1,7 +1,9 @@
 mod auditing;
+mod choosing;
 mod counting;
 mod crashes;
 mod holding;
+mod naming;
 mod publishing;
 mod registry;
 mod witnesses;

@@ -26,16 +26,16 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine at its cap is chosen for its count",
-        "src/operation.rs",
+        "src/algorithm/scan.rs",
         &[(
-            "            && seen.value() < engines.limits(least.engine).max_in_flight()\n",
+            "            && seen.value() < self.limits(least.engine).max_in_flight()\n",
             "",
         )],
         Catcher::Test("counting", "c4_"),
     ),
     fault(
         "a closed engine is chosen for its count",
-        "src/operation.rs",
+        "src/algorithm/scan.rs",
         &[(
             "seen.is_active()\n            && seen.value()",
             "seen.value()",
@@ -44,10 +44,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "counts are compared where weights differ",
-        "src/operation.rs",
+        "src/algorithm/scan.rs",
         &[(
-            "if roster.weights_differ() || mapping",
-            "if mapping",
+            "if roster.weights_differ() {",
+            "if roster.weights_differ() && roster.in_use() == 0 {",
         )],
         Catcher::Test("policies", "a_plain_route"),
     ),

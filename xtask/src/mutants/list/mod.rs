@@ -1,5 +1,6 @@
 //! The faults, and what has to catch each.
 
+mod choosing;
 mod counter;
 mod evidence;
 mod face;
@@ -75,6 +76,7 @@ const A_LOCK_ORDERS: &str = "whoever acts on it holds the lock, and a lock order
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
     [
+        choosing::FAULTS,
         counter::FAULTS,
         evidence::FAULTS,
         publishing::FAULTS,

@@ -1,0 +1,202 @@
+//! The engines' rows as a choice sees them: counts, limits, and one word about all of them.
+//!
+//! A choice names one row, and counts only if that row's word still is the one by which it was chosen.
+//! So a change of *that* row is never missed. A change of another row could be: a choice reads row 0,
+//! which is down; row 0 comes up, and the change returns; the choice goes on to row 1 and counts there,
+//! by a state of row 0 that is gone. This matters for each change that makes an engine *more attractive*:
+//! it takes requests again, is new, has a higher cap or another weight. (A change that makes an engine
+//! less attractive needs no more than its own row: the best of the others stays the best of them.)
+//!
+//! # What "has returned" promises
+//!
+//! When such a change has returned, no request is counted by what was before. The change
+//!
+//! 1. changes its row,
+//! 2. moves the *version* in the roster on,
+//! 3. marks every other row: it gets a new tag, and keeps all else.
+//!
+//! A choice reads the roster, then the rows, then the roster again, and starts over if that has moved.
+//! Let a choice of row j count after step 3 has marked j. Then the word by which j was chosen is that of
+//! the mark or a later one, or the compare-and-swap would fail. So the choice has read j after step 2, and
+//! finds the new version at its second look at the latest. At its first look, too, or it would start over.
+//! Then it has read all rows after step 1: by the state that is.
+//!
+//! Rows that take no requests are marked, too. If step 3 only looked at one and passed it over, it could
+//! come up right after, by a change that has seen nothing of this one; on machines that reorder a store and
+//! a later load, a choice could see that row up and the version as it was. As it is, who brings the row up
+//! overwrites the mark, and who sees the row up sees the version, too.
+//!
+//! # What it costs
+//!
+//! A choice pays nothing for the version: it has read the roster twice before there was one. A change
+//! pays one read-modify-write a row, and each choice that it overtakes is made once more.
+//!
+//! A publication and the end of a request are no such changes: a choice that is under way may be made by
+//! the statistics and the counts of a moment ago. Nothing is promised of them but to choices that begin
+//! after they have returned.
+
+use super::counter::Counter;
+use super::word::{MAX_REQUESTS, Word};
+use crate::primitive::{Atomic, AtomicU64, Ordering};
+use bytemuck::{Pod, Zeroable};
+
+/// What a scan needs to know of an engine besides its count, in one word:
+/// weight 32 | 0 (12) | request cap 20.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(transparent)]
+pub(crate) struct Limits(u64);
+
+impl Limits {
+    pub(crate) fn new(weight: f32, max_in_flight: u32) -> Self {
+        let weight = u64::from(weight.to_bits());
+        Self((weight << 32) | u64::from(max_in_flight))
+    }
+
+    #[inline]
+    pub(crate) fn weight(self) -> f64 {
+        f64::from(f32::from_bits((self.0 >> 32) as u32))
+    }
+
+    #[inline]
+    pub(crate) fn max_in_flight(self) -> u32 {
+        self.0 as u32 & MAX_REQUESTS
+    }
+}
+
+/// What a scan has to know of the engines as a whole, in one word:
+/// version 30 | any cap 1 | weights differ 1 | engines in use 32.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
+#[repr(transparent)]
+pub(crate) struct Roster(u64);
+
+const WEIGHTS_DIFFER: u64 = 1 << 32;
+const ANY_CAP: u64 = 1 << 33;
+const ONE_VERSION: u64 = 1 << 34;
+
+impl Roster {
+    /// One more than the highest slot ever used.
+    #[inline]
+    pub(crate) fn in_use(self) -> usize {
+        self.0 as u32 as usize
+    }
+
+    /// Whether two engines may have different weights. If not, loads compare as counts do.
+    #[inline]
+    pub(crate) fn weights_differ(self) -> bool {
+        self.0 & WEIGHTS_DIFFER != 0
+    }
+
+    /// Whether an engine may have a cap. If not, all that are active have room.
+    #[inline]
+    pub(crate) fn any_cap(self) -> bool {
+        self.0 & ANY_CAP != 0
+    }
+
+    /// How many changes have made an engine more attractive, modulo 2^30.
+    pub(crate) fn version(self) -> u64 {
+        self.0 / ONE_VERSION
+    }
+
+    pub(crate) fn with_in_use(self, in_use: usize) -> Self {
+        Self((self.0 & !u64::from(u32::MAX)) | in_use as u64)
+    }
+
+    pub(crate) fn with_flags(self, weights_differ: bool, any_cap: bool) -> Self {
+        let flags = u64::from(weights_differ) * WEIGHTS_DIFFER + u64::from(any_cap) * ANY_CAP;
+        Self((self.0 & !(WEIGHTS_DIFFER | ANY_CAP)) | flags)
+    }
+
+    fn next(self) -> Self {
+        Self(self.0.wrapping_add(ONE_VERSION))
+    }
+}
+
+/// The rows of a table's engines.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows<'a> {
+    pub(crate) counter: Counter<'a>,
+    pub(crate) roster: &'a Atomic<Roster>,
+    pub(crate) limits: &'a [Atomic<Limits>],
+    pub(crate) token_caps: &'a [AtomicU64],
+}
+
+impl<'a> Rows<'a> {
+    #[inline]
+    pub(crate) fn roster(&self) -> Roster {
+        // Acquire: pairs with the Release in `update_roster`. Who sees a slot in use must see it written,
+        // and who sees a version must see the row whose change has moved it on.
+        self.roster.load(Ordering::Acquire)
+    }
+
+    /// How many slots a scan has to look at. Whatever the file says, there are that many.
+    #[inline]
+    pub(crate) fn in_use(&self, roster: Roster) -> usize {
+        roster.in_use().min(self.counter.words.len() - 1)
+    }
+
+    #[inline]
+    pub(crate) fn limits(&self, engine: usize) -> Limits {
+        // Relaxed: written before the row's word was marked, and read after that word, whose
+        // Release and Acquire order the two.
+        self.limits[engine].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn max_tokens(&self, engine: usize) -> u32 {
+        // Relaxed: as for the limits.
+        self.token_caps[engine].load(Ordering::Relaxed) as u32
+    }
+
+    /// Whether a request of so many tokens may join those that are taken. One without any always may.
+    #[inline]
+    pub(crate) fn has_room(&self, engine: usize, taken: u32, tokens: u32) -> bool {
+        let after = u64::from(taken) + u64::from(tokens);
+        tokens == 0 || after <= u64::from(self.max_tokens(engine))
+    }
+
+    /// Writes an engine's limits. The caller marks the row next, which makes them visible.
+    pub(crate) fn set_limits(&self, engine: usize, limits: Limits, max_tokens: u32) {
+        // Relaxed, both: made visible by the Release of the mark that follows.
+        self.token_caps[engine].store(max_tokens.into(), Ordering::Relaxed);
+        self.limits[engine].store(limits, Ordering::Relaxed);
+    }
+
+    /// Makes a choice while no engine becomes more attractive. Makes it again if one did meanwhile:
+    /// not a spin without bound, for then another process has completed a change.
+    #[inline]
+    pub(crate) fn choose_while_unchanged<T>(&self, mut choose: impl FnMut() -> T) -> T {
+        let mut roster = self.roster();
+        loop {
+            let choice = choose();
+            let now = self.roster();
+            if now == roster {
+                return choice;
+            }
+            roster = now;
+        }
+    }
+
+    /// A row has become more attractive: when this returns, no request is counted on another one by
+    /// what was before.
+    pub(crate) fn announce(&self, row: usize) {
+        self.update_roster(Roster::next);
+        for other in (0..self.in_use(self.roster())).filter(|&other| other != row) {
+            let same = |word: Word| Some(word.state());
+            // It names a state for each word, so it never gives up.
+            let _ = self.counter.mark(other, same);
+        }
+    }
+
+    /// Changes the roster in one step.
+    pub(crate) fn update_roster(&self, change: impl Fn(Roster) -> Roster) {
+        // Relaxed: the compare-and-swap decides, and nothing is read by what the roster says.
+        let mut seen = self.roster.load(Ordering::Relaxed);
+        // Release on success: pairs with the Acquire in `roster`. Relaxed on failure: as above.
+        while let Err(other) =
+            self.roster
+                .compare_exchange(seen, change(seen), Ordering::Release, Ordering::Relaxed)
+        {
+            seen = other;
+        }
+    }
+}

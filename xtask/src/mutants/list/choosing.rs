@@ -1,0 +1,178 @@
+//! The choice, what changes make of it, and names.
+
+use super::{Catcher, Mutant, fault};
+
+const ROWS: &str = "src/algorithm/rows.rs";
+const SCAN: &str = "src/algorithm/scan.rs";
+const NAME: &str = "src/algorithm/name.rs";
+
+pub(super) const FAULTS: &[Mutant] = &[
+    fault(
+        "a change moves no version on",
+        ROWS,
+        &[("        self.update_roster(Roster::next);\n", "")],
+        Catcher::Model("c8_up_against"),
+    ),
+    fault(
+        "a change marks no other row",
+        ROWS,
+        &[(
+            "filter(|&other| other != row)",
+            "filter(|&other| other == row)",
+        )],
+        Catcher::Model("c8_up_against"),
+    ),
+    fault(
+        "a change passes rows over that take no requests",
+        ROWS,
+        &[(
+            "let same = |word: Word| Some(word.state());",
+            "let same = |word: Word| word.is_active().then_some(word.state());",
+        )],
+        Catcher::Model("c8_up_against_a_choice_of_an_engine"),
+    ),
+    fault(
+        "a change moves the version on after the marks",
+        ROWS,
+        &[
+            ("        self.update_roster(Roster::next);\n", ""),
+            (
+                "            let _ = self.counter.mark(other, same);\n        }\n",
+                "            let _ = self.counter.mark(other, same);\n        }\n        self.update_roster(Roster::next);\n",
+            ),
+        ],
+        Catcher::Model("c8_up_against"),
+    ),
+    fault(
+        "the roster is changed without Release",
+        ROWS,
+        &[(
+            "change(seen), Ordering::Release, Ordering::Relaxed)",
+            "change(seen), Ordering::Relaxed, Ordering::Relaxed)",
+        )],
+        Catcher::Model("c8_"),
+    ),
+    fault(
+        "the roster is read without Acquire",
+        ROWS,
+        &[(
+            "self.roster.load(Ordering::Acquire)",
+            "self.roster.load(Ordering::Relaxed)",
+        )],
+        Catcher::Model("c8_"),
+    ),
+    fault(
+        "a choice does not look at the roster again",
+        ROWS,
+        &[(
+            "            if now == roster {",
+            "            if now == now {",
+        )],
+        Catcher::Model("c8_"),
+    ),
+    fault(
+        "a choice by count does not look at the roster again",
+        SCAN,
+        &[("\n            && self.roster() == roster;", ";")],
+        Catcher::Model("c8_up_against_a_choice_by_count"),
+    ),
+    fault(
+        "the chosen word is not compared with the rank by which it was chosen",
+        SCAN,
+        &[(
+            "if seen.rank() == least.rank {",
+            "if seen.rank() >= 0 || !seen.is_active() || least.rank < 0 {",
+        )],
+        Catcher::Model("c2_two_choices_by_count"),
+    ),
+    fault(
+        "a name's generation is not made odd",
+        NAME,
+        &[(
+            "self.generation.load(Ordering::Relaxed) | 1;",
+            "self.generation.load(Ordering::Relaxed) + 1;",
+        )],
+        Catcher::Model("a_name_"),
+    ),
+    fault(
+        "a name is read without a look at its generation",
+        NAME,
+        &[(
+            "(stood && generation % 2 == 0)",
+            "(stood || generation % 2 == 0)",
+        )],
+        Catcher::Model("a_name_"),
+    ),
+    fault(
+        "a name is written without the fence after its generation",
+        NAME,
+        &[("        fence(Ordering::Release);\n", "")],
+        Catcher::Model("a_name_"),
+    ),
+    fault(
+        "a name is read without the fence before its generation",
+        NAME,
+        &[("        fence(Ordering::Acquire);\n", "")],
+        Catcher::Model("a_name_"),
+    ),
+    fault(
+        "a name is finished without Release",
+        NAME,
+        &[(
+            ".store(generation.wrapping_add(1), Ordering::Release)",
+            ".store(generation.wrapping_add(1), Ordering::Relaxed)",
+        )],
+        Catcher::Model("a_name_"),
+    ),
+    fault(
+        "a name's generation is read without Acquire",
+        NAME,
+        &[(
+            "self.generation.load(Ordering::Acquire)",
+            "self.generation.load(Ordering::Relaxed)",
+        )],
+        Catcher::Model("a_name_"),
+    ),
+    fault(
+        "an engine comes up, and choices under way are not made anew",
+        "src/engine_list.rs",
+        &[(
+            "to == RowState::Active && moved",
+            "to == RowState::Removed && moved",
+        )],
+        Catcher::Test("engines", "c8_a_route_under_way"),
+    ),
+    fault(
+        "limits change, and choices under way are not made anew",
+        "src/engines.rs",
+        &[("        self.rows().announce(slot);\n", "")],
+        Catcher::Test("engines", "c8_a_route_under_way"),
+    ),
+    fault(
+        "a request is not counted in the load of an engine with a weight",
+        "src/load.rs",
+        &[(
+            "(f64::from(c.word.value()) + 1.0) / c.weight",
+            "f64::from(c.word.value()) / c.weight",
+        )],
+        Catcher::Test("weights", "c2_"),
+    ),
+    fault(
+        "a request's tokens are not counted in the load of an engine with a weight",
+        "src/choose.rs",
+        &[(
+            "f64::from(c.tokens) + f64::from(self.request.tokens)",
+            "f64::from(c.tokens)",
+        )],
+        Catcher::Test("weights", "tokens"),
+    ),
+    fault(
+        "engines that come later have their turns in the order of their numbers",
+        "src/turns.rs",
+        &[(
+            "AtomicU64::new(number(scattered(engine), engine))",
+            "AtomicU64::new(number(scattered(engine) & 0, engine))",
+        )],
+        Catcher::Unit("c7_"),
+    ),
+];
