@@ -40,6 +40,22 @@ def tokens(table: Table) -> list[int]:
 # -- Routing -----------------------------------------------------------------------------------------
 
 
+def test_c2_weights_decide_single_requests_a_few_and_bursts() -> None:
+    table = Table.memfd(engines=[Engine("small"), Engine("large", weight=4.0)])
+    frontend = table.join()
+
+    def engine_of_one() -> int:
+        with frontend.route() as permit:
+            return permit.engine
+
+    assert {engine_of_one() for _ in range(100)} == {1}
+    with frontend.route(), frontend.route(), frontend.route():
+        assert in_flight(table) == [0, 3]
+    permits = frontend.route_many(50)
+    assert in_flight(table) == [10, 40]
+    del permits
+
+
 def test_c2_a_burst_splits_exactly(table: Table, frontend: Frontend) -> None:
     permits = [frontend.route() for _ in range(256)]
     assert in_flight(table) == [64, 64, 64, 64]
