@@ -9,6 +9,7 @@ use crate::algorithm::latch::Latch;
 use crate::algorithm::place::Choice;
 use crate::algorithm::word::RowState;
 use crate::clock;
+use crate::engine_id::EngineSelector;
 use crate::engines::Engines;
 use crate::error::Error;
 use crate::layout::PUBLICATION_HEAD;
@@ -30,7 +31,7 @@ pub(crate) enum NoChoice {
     /// None can be chosen.
     AllClosed,
     /// The one that was asked for is not there.
-    NotThere(usize),
+    NotThere(EngineSelector),
 }
 
 /// Whether an engine may be chosen.
@@ -135,7 +136,7 @@ impl<'a> Chooser<'a> {
             Look::AtItsCap | Look::Closed => 0,
         };
         match self.request.pin {
-            Some(engine) if engine < self.engines.in_use() => of(engine),
+            Some(engine) if engine.index() < self.engines.in_use() => of(engine.index()),
             Some(_) => 0,
             None => (0..self.engines.in_use()).map(of).sum(),
         }
@@ -146,12 +147,12 @@ impl<'a> Chooser<'a> {
     pub(crate) fn explain(&self, no_choice: NoChoice) -> Error {
         match no_choice {
             NoChoice::AtTheirCaps => return Error::Saturated,
-            NoChoice::NotThere(engine) => return Error::NoSuchEngine { engine },
+            NoChoice::NotThere(engine) => return engine.missing(),
             NoChoice::AllClosed => {}
         }
         let (mut engines, mut down, mut draining, mut excluded) = (0, 0, 0, 0);
         let looked_at = match self.request.pin {
-            Some(engine) => engine..engine + 1,
+            Some(engine) => engine.index()..engine.index() + 1,
             None => 0..self.engines.in_use(),
         };
         for engine in looked_at {
@@ -196,13 +197,18 @@ impl<'a> Chooser<'a> {
         })
     }
 
-    fn pinned(&self, engine: usize) -> Result<Choice, NoChoice> {
-        let exists = engine < self.engines.in_use()
-            && self.engines.word(engine).state() != RowState::Removed;
-        if !exists {
-            return Err(NoChoice::NotThere(engine));
+    fn pinned(&self, which: EngineSelector) -> Result<Choice, NoChoice> {
+        let engine = which.index();
+        if engine >= self.engines.in_use() {
+            return Err(NoChoice::NotThere(which));
         }
-        match self.look(engine) {
+        let look = self.look(engine);
+        // After the word, which is the one that has to be there when the request is counted; `is_in` says
+        // why that is enough.
+        let exists =
+            self.engines.word(engine).state() != RowState::Removed && which.is_in(&self.engines);
+        match look {
+            _ if !exists => Err(NoChoice::NotThere(which)),
             Look::Open(c) => Ok(c.chosen()),
             Look::AtItsCap => Err(NoChoice::AtTheirCaps),
             Look::Closed => Err(NoChoice::AllClosed),

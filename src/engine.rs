@@ -19,8 +19,9 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine of weight 1 without caps. The name is 1 to 232 bytes of printable text, and the
-    /// only one of its kind in the table; an address, say.
+    /// An engine of weight 1 without caps. The name is 1 to 232 bytes
+    /// ([`MAX_NAME_LEN`](crate::MAX_NAME_LEN)) of printable text, and the only one of its kind in the table; an
+    /// address, say.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -45,7 +46,7 @@ impl Engine {
     }
 
     /// The most requests in flight, from all frontends together. No engine takes more than
-    /// 1,048,575.
+    /// 1,048,575 ([`MAX_IN_FLIGHT`](crate::MAX_IN_FLIGHT)).
     pub fn max_in_flight(mut self, requests: u32) -> Self {
         self.max_in_flight = requests.min(MAX_REQUESTS);
         self

@@ -2,6 +2,7 @@
 
 use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
 use crate::engine::{Engine, check_weight};
+use crate::engine_id::{EngineId, EngineSelector};
 use crate::error::{Error, Result};
 use crate::file::{Access, LockFile};
 use crate::layout::ENGINES_LOCK;
@@ -16,10 +17,16 @@ use std::time::{Duration, Instant};
 ///
 /// Calls that make an engine more attractive (`add`, `up`, `set_weight`, `set_caps`) cost one
 /// read-modify-write for each engine of the table; the others cost one.
+///
+/// Each takes an engine by its number, which means the engine that has that slot at the moment of the
+/// change, or by its [`EngineId`], which means that very engine: if it is gone, whatever has its slot now
+/// is left alone, and the answer is [`Error::NoSuchEngine`]. To look whether it is that engine and to
+/// change it is one atomic step. Who looks for an engine by its name and then changes it should go by
+/// the id.
 impl Table {
-    /// Adds an engine and returns its number.
+    /// Adds an engine and returns its id.
     ///
-    /// One that was removed under this name and still has requests in flight gets its slot and its
+    /// One that was removed under this name and still has requests in flight gets its slot, its id and its
     /// count back. Otherwise the engine gets the first slot on which nothing is counted, so no old
     /// permit can ever touch it.
     ///
@@ -29,7 +36,7 @@ impl Table {
     /// # Errors
     /// [`Error::EngineName`], [`Error::Weight`], [`Error::NameTaken`], [`Error::EnginesFull`],
     /// [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].
-    pub fn add(&self, engine: &Engine) -> Result<usize> {
+    pub fn add(&self, engine: &Engine) -> Result<EngineId> {
         engine.check()?;
         let _changer = self.change_engines()?;
         let engines = self.engines();
@@ -63,7 +70,8 @@ impl Table {
             engines.configure(slot, engine);
         }
         engines.activate(slot);
-        Ok(slot)
+        // Nobody else gives slots new engines meanwhile: this is the only changer.
+        Ok(engines.id(slot))
     }
 
     /// Takes an engine out of the table. What is in flight on it finishes as it would have, and
@@ -71,9 +79,9 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].
-    pub fn remove(&self, engine: usize) -> Result<u32> {
+    pub fn remove(&self, engine: impl Into<EngineSelector>) -> Result<u32> {
         let _changer = self.change_engines()?;
-        let before = self.move_to(engine, RowState::Removed)?;
+        let before = self.move_to(engine.into(), RowState::Removed)?;
         self.engines().renew_flags();
         Ok(before.value())
     }
@@ -82,8 +90,8 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
-    pub fn drain(&self, engine: usize) -> Result<()> {
-        self.move_to(engine, RowState::Draining).map(drop)
+    pub fn drain(&self, engine: impl Into<EngineSelector>) -> Result<()> {
+        self.move_to(engine.into(), RowState::Draining).map(drop)
     }
 
     /// The engine does not answer: it takes nothing. What is in flight stays counted until its
@@ -91,16 +99,16 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
-    pub fn down(&self, engine: usize) -> Result<()> {
-        self.move_to(engine, RowState::Down).map(drop)
+    pub fn down(&self, engine: impl Into<EngineSelector>) -> Result<()> {
+        self.move_to(engine.into(), RowState::Down).map(drop)
     }
 
     /// The engine takes requests again, starting from what is in flight on it.
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
-    pub fn up(&self, engine: usize) -> Result<()> {
-        self.move_to(engine, RowState::Active).map(drop)
+    pub fn up(&self, engine: impl Into<EngineSelector>) -> Result<()> {
+        self.move_to(engine.into(), RowState::Active).map(drop)
     }
 
     /// The same as [`down`](Self::down), unless somebody has said otherwise than that the engine is
@@ -109,8 +117,8 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
-    pub fn down_if_active(&self, engine: usize) -> Result<bool> {
-        self.move_if(engine, RowState::Active, RowState::Down)
+    pub fn down_if_active(&self, engine: impl Into<EngineSelector>) -> Result<bool> {
+        self.move_if(engine.into(), RowState::Active, RowState::Down)
     }
 
     /// The same as [`up`](Self::up), if the engine is down: whoever finds that it answers again must
@@ -118,8 +126,8 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
-    pub fn up_if_down(&self, engine: usize) -> Result<bool> {
-        self.move_if(engine, RowState::Down, RowState::Active)
+    pub fn up_if_down(&self, engine: impl Into<EngineSelector>) -> Result<bool> {
+        self.move_if(engine.into(), RowState::Down, RowState::Active)
     }
 
     /// Changes an engine's weight.
@@ -127,9 +135,9 @@ impl Table {
     /// # Errors
     /// [`Error::Weight`], [`Error::NoSuchEngine`], [`Error::ReadOnly`], [`Error::Busy`],
     /// [`Error::Io`].
-    pub fn set_weight(&self, engine: usize, weight: f32) -> Result<()> {
+    pub fn set_weight(&self, engine: impl Into<EngineSelector>, weight: f32) -> Result<()> {
         check_weight(weight)?;
-        self.set_limits(engine, |limits| limits.weight = weight)
+        self.set_limits(engine.into(), |limits| limits.weight = weight)
     }
 
     /// Changes an engine's caps; `None` for no cap.
@@ -141,20 +149,24 @@ impl Table {
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].
     pub fn set_caps(
         &self,
-        engine: usize,
+        engine: impl Into<EngineSelector>,
         max_in_flight: Option<u32>,
         max_tokens: Option<u32>,
     ) -> Result<()> {
-        self.set_limits(engine, |limits| {
+        self.set_limits(engine.into(), |limits| {
             limits.max_in_flight = max_in_flight.unwrap_or(MAX_REQUESTS).min(MAX_REQUESTS);
             limits.max_tokens = max_tokens.unwrap_or(u32::MAX);
         })
     }
 
-    fn set_limits(&self, engine: usize, change: impl FnOnce(&mut Engine)) -> Result<()> {
+    fn set_limits(&self, which: EngineSelector, change: impl FnOnce(&mut Engine)) -> Result<()> {
+        // Nobody else removes an engine or gives its slot to another while this process has the lock.
         let _changer = self.change_engines()?;
-        self.engine_exists(engine)?;
         let engines = self.engines();
+        let engine = self.slot_of(which)?;
+        if engines.word(engine).state() == RowState::Removed || !which.is_in(&engines) {
+            return Err(which.missing());
+        }
         let mut limits = engines.read(engine);
         change(&mut limits);
         engines.configure(engine, &limits);
@@ -164,51 +176,57 @@ impl Table {
         Ok(())
     }
 
-    /// The number of the engine of that name, if the table has one. A scan of the names.
-    pub fn find(&self, name: &str) -> Option<usize> {
+    /// The id of the engine of that name, if the table has one. A scan of the names.
+    pub fn find(&self, name: &str) -> Option<EngineId> {
         let engines = self.engines();
-        (0..engines.in_use()).find(|&slot| {
-            engines.word(slot).state() != RowState::Removed && engines.name(slot) == name
-        })
+        (0..engines.in_use())
+            .filter(|&slot| engines.word(slot).state() != RowState::Removed)
+            .find_map(|slot| engines.identity(slot).filter(|(_, found)| found == name))
+            .map(|(id, _)| id)
     }
 
-    fn move_to(&self, engine: usize, to: RowState) -> Result<Word> {
-        self.move_from(engine, |state| state != RowState::Removed, to)?
-            .ok_or(Error::NoSuchEngine { engine })
+    fn move_to(&self, engine: EngineSelector, to: RowState) -> Result<Word> {
+        // From any state, so there is a word if there is an engine.
+        self.move_from(engine, |_| true, to)?
+            .ok_or_else(|| engine.missing())
     }
 
-    fn move_if(&self, engine: usize, from: RowState, to: RowState) -> Result<bool> {
-        match self.move_from(engine, |state| state == from, to)? {
-            Some(_) => Ok(true),
-            None => self.engine_exists(engine).map(|()| false),
-        }
+    fn move_if(&self, engine: EngineSelector, from: RowState, to: RowState) -> Result<bool> {
+        let moved = self.move_from(engine, |state| state == from, to)?;
+        Ok(moved.is_some())
     }
 
-    /// Moves an engine to another state in one step, if it may be moved from the one that it is in.
-    /// Returns its word as it was.
+    /// Moves an engine to another state, if it may be moved from the one that it is in, in one step:
+    /// the word that is replaced is the one by which this was decided. Returns that word.
     fn move_from(
         &self,
-        engine: usize,
+        engine: EngineSelector,
         may: impl Fn(RowState) -> bool,
         to: RowState,
     ) -> Result<Option<Word>> {
         self.writable()?;
-        if engine >= self.header().geometry.max_engines {
-            return Err(Error::NoSuchEngine { engine });
+        let slot = self.slot_of(engine)?;
+        let engines = self.engines();
+        let mut is_there = false;
+        let moved = engines.mark(slot, |word| {
+            // After the word was loaded; `is_in` says why that is enough.
+            is_there = word.state() != RowState::Removed && engine.is_in(&engines);
+            (is_there && may(word.state())).then_some(to)
+        });
+        if !is_there {
+            return Err(engine.missing());
         }
-        let moved = (self.engines()).mark(engine, |word| may(word.state()).then_some(to));
         if to == RowState::Active && moved.is_some_and(|before| !before.is_active()) {
-            self.engines().rows().announce(engine);
+            engines.rows().announce(slot);
         }
         Ok(moved)
     }
 
-    fn engine_exists(&self, engine: usize) -> Result<()> {
-        let engines = self.engines();
-        if engine < engines.in_use() && engines.word(engine).state() != RowState::Removed {
-            return Ok(());
-        }
-        Err(Error::NoSuchEngine { engine })
+    /// The slot that an engine has or had, if this table has such a slot.
+    fn slot_of(&self, engine: EngineSelector) -> Result<usize> {
+        let slot = engine.index();
+        let has_slot = slot < self.header().geometry.max_engines;
+        has_slot.then_some(slot).ok_or_else(|| engine.missing())
     }
 
     /// Waits until this process is the only one that changes engines.

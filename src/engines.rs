@@ -3,6 +3,7 @@
 use crate::algorithm::rows::{Limits, Roster, Rows};
 use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
 use crate::engine::Engine;
+use crate::engine_id::EngineId;
 use crate::file::{EngineRecord, Mapping};
 use crate::primitive::Ordering;
 
@@ -61,12 +62,24 @@ impl<'a> Engines<'a> {
         self.record(engine).name.generation()
     }
 
+    /// The id of the engine that has a slot, or had it last.
+    pub(crate) fn id(&self, engine: usize) -> EngineId {
+        EngineId::new(engine, self.generation(engine))
+    }
+
     /// The name of the engine in a slot. Empty if the slot never had one or is being given one.
     pub(crate) fn name(&self, engine: usize) -> String {
+        self.identity(engine)
+            .map_or_else(String::new, |(_, name)| name)
+    }
+
+    /// The engine that has a slot, or had it last: its id and its name. `None` while the slot is being
+    /// given to an engine.
+    pub(crate) fn identity(&self, engine: usize) -> Option<(EngineId, String)> {
         // An engine's name does not change while it has a state or requests.
-        let name = self.record(engine).name.read();
-        let (bytes, _) = name.unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        let (bytes, generation) = self.record(engine).name.read()?;
+        let name = String::from_utf8_lossy(&bytes).into_owned();
+        Some((EngineId::new(engine, generation), name))
     }
 
     /// Puts an engine into a slot on which nothing is counted and that no engine has. The caller is

@@ -39,13 +39,14 @@ pub enum Error {
         excluded: usize,
     },
 
-    /// The table has no engine of that number.
-    #[error(
-        "there is no engine {engine} in this table; `Table::snapshot` lists those that there are"
-    )]
+    /// The table has no engine of that number, or the engine of that id was removed.
+    #[error("{}", no_such_engine(*.engine, *.removed))]
     NoSuchEngine {
-        /// The number that was given.
+        /// The number that was given, or that the engine of that id had.
         engine: usize,
+        /// Whether it was named by its [`EngineId`](crate::EngineId), so that it was there once. Its
+        /// number may be another engine's now, which was left alone.
+        removed: bool,
     },
 
     /// The handle was made by another process, of which this one is a forked child. Nothing was
@@ -289,4 +290,15 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+fn no_such_engine(engine: usize, removed: bool) -> String {
+    match removed {
+        true => format!(
+            "the engine that was number {engine} was removed, and nothing was done to another that may have its number; `Table::find` says whether there is one of its name again"
+        ),
+        false => format!(
+            "there is no engine {engine} in this table; `Table::snapshot` lists those that there are"
+        ),
+    }
 }

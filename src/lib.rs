@@ -31,7 +31,8 @@
 //!
 //! # What is here
 //!
-//! - [`Table`]: the shared file; [`Options`] to create and open it, [`Engine`] to put into it.
+//! - [`Table`]: the shared file; [`Options`] to create and open it, [`Engine`] to put into it, [`EngineId`] to
+//!   find it again.
 //! - [`Frontend`]: this process's place; [`Request`] and [`Policy`] say how it routes.
 //! - [`Permit`]: one admitted request, counted until it is dropped.
 //! - [`Publisher`]: puts [`EngineStats`] into the table; [`Table::read_stats`] reads them.
@@ -39,6 +40,7 @@
 //! - [`Verification`]: whether all of it is consistent.
 //! - [`Reaper`]: returns what dead processes held, in the background.
 //! - [`Error`]: what can go wrong.
+//! - [`MAX_ENGINES`], [`MAX_FRONTENDS`], [`MAX_IN_FLIGHT`], [`MAX_NAME_LEN`]: the most that a table can hold.
 //!
 //! # What holds
 //!
@@ -71,6 +73,7 @@ mod clock;
 mod damaged;
 mod dump;
 mod engine;
+mod engine_id;
 mod engine_list;
 mod engines;
 mod error;
@@ -79,6 +82,7 @@ mod file;
 mod frontend;
 mod handle;
 mod layout;
+mod limits;
 mod load;
 mod operation;
 mod options;
@@ -98,9 +102,11 @@ mod verify;
 mod view;
 
 pub use engine::{Engine, EngineState};
+pub use engine_id::{EngineId, EngineSelector};
 pub use error::{Error, Result};
 pub use facts::Facts;
 pub use frontend::Frontend;
+pub use limits::{MAX_ENGINES, MAX_FRONTENDS, MAX_IN_FLIGHT, MAX_NAME_LEN};
 pub use options::Options;
 pub use permit::Permit;
 pub use policy::{EngineLoad, Load, Policy};

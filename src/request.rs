@@ -1,12 +1,14 @@
 //! What a request asks of the choice of its engine.
 
+use crate::engine_id::EngineSelector;
+
 /// A request to be placed: how much it costs, and where it may or should go.
 ///
 /// Free to make, and borrows what it excludes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Request<'a> {
     pub(crate) tokens: u32,
-    pub(crate) pin: Option<usize>,
+    pub(crate) pin: Option<EngineSelector>,
     pub(crate) excluded: &'a [usize],
     pub(crate) preferred: Option<(usize, f64)>,
 }
@@ -24,9 +26,10 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Only this engine will do. It is counted there like any other request.
-    pub fn pin(mut self, engine: usize) -> Self {
-        self.pin = Some(engine);
+    /// Only this engine will do: the one that has this number when it is chosen, or the one of this
+    /// [`EngineId`](crate::EngineId). It is counted there like any other request.
+    pub fn pin(mut self, engine: impl Into<EngineSelector>) -> Self {
+        self.pin = Some(engine.into());
         self
     }
 

@@ -3,12 +3,13 @@
 use crate::algorithm::word::{MAX_REQUESTS, MAX_TOKENS};
 use crate::clock;
 use crate::engine::EngineState;
+use crate::engine_id::{EngineId, EngineSelector};
 use crate::file::is_locked;
 use crate::layout::{FIRST_SLOT_LOCK, PUBLISHER_LOCK};
 use crate::publication::{self, EngineStats, Reading};
 use crate::table::Table;
 use std::os::fd::AsFd;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// What a table holds: engines, frontends and what was published.
@@ -33,9 +34,11 @@ pub struct View {
 }
 
 impl View {
-    /// The engine of a number, if there is one. Numbers may have gaps where engines were removed.
-    pub fn engine(&self, number: usize) -> Option<&EngineView> {
-        self.engines.iter().find(|engine| engine.index == number)
+    /// The engine of a number or of an id, if there is one. Numbers may have gaps where engines were
+    /// removed.
+    pub fn engine(&self, engine: impl Into<EngineSelector>) -> Option<&EngineView> {
+        let selector = engine.into();
+        self.engines.iter().find(|view| selector.means(view.id))
     }
 }
 
@@ -43,8 +46,10 @@ impl View {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct EngineView {
-    /// Its number.
+    /// Its number, which is another engine's when this one is gone.
     pub index: usize,
+    /// Its id, which is never another's.
+    pub id: EngineId,
     /// Its name.
     pub name: String,
     /// Whether it takes requests.
@@ -103,7 +108,11 @@ impl Table {
         let in_use = self.engines().in_use();
         let look = |reading: Reading<'_>| {
             let stats: Vec<_> = (0..in_use)
-                .map(|engine| reading.stats(engine, &self.engines()))
+                .map(|engine| {
+                    // The id first: if the slot still has that engine later on, it had it all the time.
+                    let id = self.engines().id(engine);
+                    reading.stats(engine, &self.engines()).map(|s| (id, s))
+                })
                 .collect();
             let snapshot = reading.age(clock::now()).map(|age| SnapshotView {
                 age: Duration::from_nanos(age),
@@ -116,7 +125,13 @@ impl Table {
             .find_map(|_| publication::read(latch, look).ok())
             .unwrap_or_default();
         let engines = (0..in_use)
-            .filter_map(|engine| self.engine_view(engine, stats.get(engine).copied().flatten()))
+            .filter_map(|engine| {
+                let mut view = self.engine_view(engine)?;
+                let published = stats.get(engine).copied().flatten();
+                let of_it = published.filter(|(id, _)| *id == view.id);
+                view.stats = of_it.map(|(_, stats)| stats);
+                Some(view)
+            })
             .collect();
         let slots = 0..self.header().geometry.max_frontends;
         // Relaxed: for people only.
@@ -131,7 +146,27 @@ impl Table {
         }
     }
 
-    fn engine_view(&self, index: usize, stats: Option<EngineStats>) -> Option<EngineView> {
+    /// An engine without its statistics; all that is said is of one engine.
+    fn engine_view(&self, index: usize) -> Option<EngineView> {
+        // A slot is given to another engine by system calls, and a look makes none: the second look
+        // finds nearly always what the first one missed.
+        const LOOKS: usize = 100;
+        for _ in 0..LOOKS {
+            let id = self.engines().id(index);
+            let view = self.engine_under(id);
+            // Acquire fence: pairs with the Release fence in `Name::write`; if we have read
+            // anything of a later engine, then we see that the generation has moved.
+            fence(Ordering::Acquire);
+            if self.engines().id(index) == id {
+                return view;
+            }
+        }
+        None
+    }
+
+    /// What a slot shows, if it has the engine of that id before and after the look.
+    fn engine_under(&self, id: EngineId) -> Option<EngineView> {
+        let index = id.index();
         let engines = self.engines();
         let (word, tokens) = self.mapping().counter().observe(index);
         let state = EngineState::of(word)?;
@@ -140,6 +175,7 @@ impl Table {
         let before = engines.admitted_before(index);
         Some(EngineView {
             index,
+            id,
             name: engines.name(index),
             state,
             weight: limits.weight() as f32,
@@ -149,7 +185,7 @@ impl Table {
             finished: totals.finished.saturating_sub(before),
             max_in_flight: Some(limits.max_in_flight()).filter(|cap| *cap < MAX_REQUESTS),
             max_tokens: Some(engines.max_tokens(index)).filter(|cap| *cap < MAX_TOKENS),
-            stats,
+            stats: None,
         })
     }
 

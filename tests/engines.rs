@@ -1,6 +1,6 @@
 //! Engines come and go while frontends run.
 
-use headcount::{Engine, EngineState, Error, Policy, Request, Table};
+use headcount::{Engine, EngineState, Error, MAX_NAME_LEN, Policy, Request, Table};
 use headcount_tests::{Actor, TestTable, spawn_all};
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
@@ -65,8 +65,7 @@ fn who_finds_an_engine_down_or_back_does_not_undo_what_was_said_of_it() {
     assert_eq!(state(), EngineState::Draining);
     table.remove(0).unwrap();
     for gone in [0, 2, 10_000] {
-        let missing =
-            |found| matches!(found, Err(Error::NoSuchEngine { engine }) if engine == gone);
+        let missing = |found| matches!(found, Err(Error::NoSuchEngine { engine, removed: false }) if engine == gone);
         assert!(missing(table.down_if_active(gone)) && missing(table.up_if_down(gone)));
     }
     let reader = Table::open_read_only(table.path()).unwrap();
@@ -169,23 +168,26 @@ fn engines_flap_and_go_and_come_under_load_and_counts_stay_exact() {
 #[test]
 fn an_engine_is_found_by_its_name_and_keeps_its_number() {
     let table = TestTable::with_engines(2);
-    let name = "x".repeat(232);
-    assert_eq!(table.add(&Engine::named(&name)).unwrap(), 2);
-    assert_eq!(table.add(&Engine::named("ingénieur 日本")).unwrap(), 3);
-    assert_eq!(table.find(&name), Some(2));
-    assert_eq!(table.find("ingénieur 日本"), Some(3));
+    let name = "x".repeat(MAX_NAME_LEN);
+    let long = table.add(&Engine::named(&name)).unwrap();
+    let foreign = table.add(&Engine::named("ingénieur 日本")).unwrap();
+    assert_eq!((long.index(), foreign.index()), (2, 3));
+    assert_eq!(table.find(&name), Some(long));
+    assert_eq!(table.find("ingénieur 日本"), Some(foreign));
     assert_eq!(table.find("nobody"), None);
-    table.remove(2).unwrap();
+    table.remove(long).unwrap();
     assert_eq!(table.find(&name), None);
-    assert_eq!(table.find("ingénieur 日本"), Some(3));
-    assert_eq!(table.add(&Engine::named(&name)).unwrap(), 2);
+    assert_eq!(table.find("ingénieur 日本"), Some(foreign));
+    let again = table.add(&Engine::named(&name)).unwrap();
+    assert_eq!(again.index(), 2);
+    assert_ne!(again, long, "nothing of the former one is left");
 }
 
 #[test]
 fn what_an_engine_cannot_be_is_refused() {
     let table = TestTable::new(&Table::options().engines(2).max_engines(3));
     let add = |engine: Engine| table.add(&engine).unwrap_err();
-    for name in ["", "a\nb", "\u{7f}", &"x".repeat(233)] {
+    for name in ["", "a\nb", "\u{7f}", &"x".repeat(MAX_NAME_LEN + 1)] {
         let error = add(Engine::named(name));
         assert!(matches!(error, Error::EngineName { .. }), "{error}");
     }
@@ -210,7 +212,9 @@ fn what_an_engine_cannot_be_is_refused() {
             table.set_weight(engine, 1.0),
             table.set_caps(engine, Some(1), None),
         ] {
-            assert!(matches!(result, Err(Error::NoSuchEngine { engine: e }) if e == engine));
+            assert!(
+                matches!(result, Err(Error::NoSuchEngine { engine: e, removed: false }) if e == engine)
+            );
         }
         let pinned = table
             .join()

@@ -271,7 +271,10 @@ fn statistics_of_an_engine_do_not_stick_to_its_slot() {
     };
     publisher.publish(&[busy; 2]).unwrap();
     table.remove(0).unwrap();
-    assert_eq!(table.add(&headcount::Engine::named("new")).unwrap(), 0);
+    assert_eq!(
+        table.add(&headcount::Engine::named("new")).unwrap().index(),
+        0
+    );
     let engines = table.snapshot().engines;
     assert_eq!(
         (engines[0].stats, engines[1].stats.unwrap().running),

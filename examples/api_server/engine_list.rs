@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::options::Options;
-use headcount::{Engine, EngineState, EngineView, Table};
+use headcount::{Engine, EngineState, EngineView, MAX_NAME_LEN, Table};
 use hyper::http::uri::{Scheme, Uri};
 use std::str::FromStr;
 
@@ -82,8 +82,10 @@ fn name_of(address: &str) -> Result<String, String> {
         (port.filter(|port| *port > 0)).ok_or_else(|| wrong("has no port, 1 to 65535"))?;
     let name = format!("http://{host}:{port}");
     match name.len() {
-        0..=112 => Ok(name),
-        length => Err(wrong(&format!("has {length} bytes, and may have 112"))),
+        0..=MAX_NAME_LEN => Ok(name),
+        length => Err(wrong(&format!(
+            "has {length} bytes, and may have {MAX_NAME_LEN}"
+        ))),
     }
 }
 
@@ -146,19 +148,19 @@ pub(crate) fn put_into(table: &Table, list: &[Entry], options: &Options) -> Resu
             continue;
         };
         if known.weight != entry.weight {
-            table.set_weight(known.index, entry.weight)?;
+            table.set_weight(known.id, entry.weight)?;
         }
         if (known.max_in_flight, known.max_tokens) != (max_in_flight, max_tokens) {
-            table.set_caps(known.index, max_in_flight, max_tokens)?;
+            table.set_caps(known.id, max_in_flight, max_tokens)?;
         }
         if known.state == EngineState::Draining {
-            table.up(known.index)?;
+            table.up(known.id)?;
         }
     }
     for engine in &before {
         let listed = list.iter().any(|entry| entry.name == engine.name);
         if !listed && engine.state != EngineState::Leaving {
-            table.remove(engine.index)?;
+            table.remove(engine.id)?;
         }
     }
     Ok(())

@@ -42,10 +42,10 @@ pub(crate) async fn probe(table: Table, options: Options) {
             }
         }
         while let Some(probed) = probes.join_next().await {
-            // It may have been removed or drained meanwhile; then there is nothing to bring up.
+            // It may have been removed or drained meanwhile; then there is nothing to bring up, whatever
+            // has its number now.
             if let Ok((engine, true)) = probed
-                && table.find(&engine.name) == Some(engine.index)
-                && let Ok(true) = table.up_if_down(engine.index)
+                && let Ok(true) = table.up_if_down(engine.id)
             {
                 say(format_args!("{} is back", engine.name));
             }

@@ -310,7 +310,7 @@ fn request<'a>(mut words: &[&str]) -> Result<Request<'a>, Box<dyn std::error::Er
     while let [key, value, rest @ ..] = words {
         request = match *key {
             "tokens" => request.tokens(value.parse()?),
-            "pin" => request.pin(value.parse()?),
+            "pin" => request.pin(value.parse::<usize>()?),
             _ => return Err(format!("no such option: {key}").into()),
         };
         words = rest;

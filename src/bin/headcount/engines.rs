@@ -4,7 +4,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{print, printable};
 use crate::source::{Owner, Source};
 use clap::Args;
-use headcount::{Engine, EngineState, Error, Table};
+use headcount::{Engine, EngineId, EngineState, Error, Table};
 use std::collections::HashMap;
 use std::ffi::OsString;
 
@@ -57,7 +57,7 @@ impl OfEngines {
 }
 
 impl Change {
-    fn apply(self, table: &Table, engine: usize) -> Result<(), Error> {
+    fn apply(self, table: &Table, engine: EngineId) -> Result<(), Error> {
         match self {
             Self::Drain => table.drain(engine),
             Self::Down => table.down(engine),
@@ -117,8 +117,8 @@ impl Add {
             if let Some(tokens) = self.max_tokens {
                 engine = engine.max_tokens(tokens);
             }
-            let number = table.add(&engine)?;
-            print(&format!("{}: added as @{number}\n", printable(&name)))?;
+            let id = table.add(&engine)?;
+            print(&format!("{}: added as {id}\n", printable(&name)))?;
         }
         Ok(Outcome::Fine)
     }
@@ -209,24 +209,25 @@ impl Weight {
 }
 
 /// The engine of that name; `@3` is the engine with number 3, unless one is called so.
-pub(crate) fn find(table: &Table, name: &str) -> Result<usize, Failure> {
+pub(crate) fn find(table: &Table, name: &str) -> Result<EngineId, Failure> {
     find_all(table, &[name]).map(|found| found[0])
 }
 
-/// The engines of these names, at one look.
-fn find_all(table: &Table, names: &[impl AsRef<str>]) -> Result<Vec<usize>, Failure> {
+/// The engines of these names, at one look. What is done to them later is done to these, or fails if one
+/// has gone: another may have its number by then.
+fn find_all(table: &Table, names: &[impl AsRef<str>]) -> Result<Vec<EngineId>, Failure> {
     let view = table.snapshot();
     let there = view
         .engines
         .iter()
         .filter(|engine| engine.state != EngineState::Leaving);
-    let numbers: HashMap<&str, usize> = there.map(|e| (e.name.as_str(), e.index)).collect();
+    let ids: HashMap<&str, EngineId> = there.map(|e| (e.name.as_str(), e.id)).collect();
     let find = |name: &str| {
         let by_number = || {
-            let number = name.strip_prefix('@')?.parse().ok()?;
-            view.engine(number).map(|engine| engine.index)
+            let number: usize = name.strip_prefix('@')?.parse().ok()?;
+            view.engine(number).map(|engine| engine.id)
         };
-        numbers.get(name).copied().or_else(by_number)
+        ids.get(name).copied().or_else(by_number)
     };
     let found = names.iter().map(AsRef::as_ref).map(|name| {
         find(name).ok_or_else(|| {

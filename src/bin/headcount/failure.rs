@@ -68,8 +68,17 @@ impl From<Error> for Failure {
             Error::Weight { found } => Self::usage(format!(
                 "the weight {found} cannot be: a weight is a finite number above 0; use `headcount down` for an engine that is to get nothing"
             )),
-            Error::NoSuchEngine { engine } => Self::usage(format!(
+            Error::NoSuchEngine {
+                engine,
+                removed: false,
+            } => Self::usage(format!(
                 "there is no engine @{engine} in this table; `headcount show` lists those that there are"
+            )),
+            Error::NoSuchEngine {
+                engine,
+                removed: true,
+            } => Self::failed(format!(
+                "the engine that was @{engine} has been removed meanwhile, and nothing was done to another that may be @{engine} now; `headcount show` lists those that there are"
             )),
             Error::NameTaken { .. } | Error::Busy { .. } | Error::NoSpace { .. } => {
                 Self::failed(error.to_string())

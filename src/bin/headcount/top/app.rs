@@ -31,10 +31,10 @@ impl Change {
         let change = || -> Result<&str, Failure> {
             let table = source.open()?;
             // By its name once more: another engine may have its number by now.
-            let number = find(&table, engine)?;
+            let id = find(&table, engine)?;
             match self {
-                Self::Drain => table.drain(number).map(|()| "drains")?,
-                Self::Undrain => table.up(number).map(|()| "takes requests")?,
+                Self::Drain => table.drain(id).map(|()| "drains")?,
+                Self::Undrain => table.up(id).map(|()| "takes requests")?,
             };
             Ok(self.done())
         };
