@@ -19,6 +19,9 @@
 //! | `publisher` | `ok` |
 //! | `reap-forever`, `open-forever PATH` | `ok` |
 //! | `add-and-remove-forever` | `ok`; engines of several names |
+//! | `add NAME`, `remove NAME` | the number of the engine |
+//! | `come-and-go` | `ok`; for ever, an engine that others may change and one that they may not, in one slot |
+//! | `came-and-went` | how often the latter came, and how often it was found changed |
 //! | `fork-and-live` | the child's pid; the child keeps its copies and does nothing |
 //! | `fork-and-use` | what the child was told when it used its copies |
 //! | `fork-while-joining N` | the pids of N children that live on, forked while a thread joins and leaves |
@@ -33,14 +36,17 @@
 //! A call that fails is answered with `error` and the error's debug form.
 
 mod churn;
+mod comers;
 mod everything;
 mod forked;
 
 use churn::{Churn, WorkDone};
+use comers::Comers;
 use headcount::{Engine, EngineStats, Error, Frontend, Options, Permit, Publisher, Request, Table};
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 
 type Answer = Result<String, Box<dyn std::error::Error>>;
@@ -52,6 +58,7 @@ struct Actor {
     publisher: Option<Publisher>,
     permits: Vec<Permit>,
     churn: Option<Churn>,
+    comers: Option<Arc<Comers>>,
     work: WorkDone,
 }
 
@@ -189,6 +196,21 @@ impl Actor {
                 });
                 ok()
             }
+            ["add", name] => {
+                let added = self.table()?.add(&Engine::named(name))?;
+                Ok(added.index().to_string())
+            }
+            ["remove", name] => {
+                let table = self.table()?;
+                let found = table.find(name).ok_or("no such engine")?;
+                table.remove(found)?;
+                Ok(found.index().to_string())
+            }
+            ["come-and-go"] => {
+                self.comers = Some(Comers::start(self.table()?.clone()));
+                ok()
+            }
+            ["came-and-went"] => Ok(self.comers.as_ref().ok_or("nobody comes")?.said()),
             ["open-forever", path] => {
                 let path = path.to_owned();
                 thread::spawn(move || while Table::open(&path).is_ok() {});
