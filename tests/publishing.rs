@@ -1,6 +1,6 @@
 //! S1 to S5: what is published is seen whole, stops nobody, and never hides what is in flight.
 
-use headcount::{EngineStats, Error, Policy, Request, Table};
+use headcount::{EngineStats, Error, PackedStats, Policy, Request, Table};
 use headcount_tests::{Actor, Random, TestTable, eventually, spawn_all, spread};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -280,6 +280,21 @@ fn statistics_of_an_engine_do_not_stick_to_its_slot() {
         (engines[0].stats, engines[1].stats.unwrap().running),
         (None, 100)
     );
+    let read = |into: &mut [PackedStats]| {
+        let read = table.read_stats(into).unwrap();
+        (read.engines, into.iter().map(|s| s.running()).collect())
+    };
+    let mut into = [PackedStats::default(); 2];
+    assert_eq!(read(&mut into), (2, vec![0, 100]), "nor for who reads fast");
+    // One that comes into a slot of its own leaves the others what is theirs.
+    table.add(&headcount::Engine::named("third")).unwrap();
+    let mut into = [PackedStats::default(); 3];
+    assert_eq!(read(&mut into), (2, vec![0, 100, 0]));
+    publisher.publish(&[busy; 3]).unwrap();
+    assert_eq!(read(&mut into), (3, vec![100; 3]), "it has its own now");
+    publisher.publish(&[busy]).unwrap();
+    let left_out = (1, vec![100, 0, 0]);
+    assert_eq!(read(&mut into), left_out, "and of the last two, nothing");
 }
 
 #[test]

@@ -39,11 +39,20 @@ impl Deployment {
 
     /// Starts workers by a list of engines in a file.
     pub(crate) fn start_with_file(list: &str) -> Self {
+        Self::start_by_file(list, &[])
+    }
+
+    /// The same, with all the time in the world for a probe.
+    pub(crate) fn start_slowly_probing(list: &str) -> Self {
+        Self::start_by_file(list, &["--connect-timeout", "60"])
+    }
+
+    fn start_by_file(list: &str, options: &[&str]) -> Self {
         let directory = headcount_tests::directory();
         let file = directory.path().join("engines");
         std::fs::write(&file, list).unwrap();
         let mut command = Command::new(PROGRAM);
-        command.arg("--engines-file").arg(&file);
+        command.arg("--engines-file").arg(&file).args(options);
         Self::start_in(directory, &free_address(), command)
     }
 

@@ -1,11 +1,12 @@
 //! SIGHUP: another list of engines, under load.
 
 use crate::deployment::{Deployment, StopClients, agent, complete, signal};
-use crate::engine::MockEngine;
-use headcount::EngineState;
+use crate::engine::{MockEngine, odd_engine, read_head, say};
+use headcount::{EngineState, MAX_NAME_LEN, Table};
 use headcount_tests::eventually;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -125,7 +126,7 @@ fn a_list_that_makes_no_sense_changes_nothing() {
         format!("{}http://127.0.0.1:1 max_tokens=9\n", list(&[b])),
         format!("{}http://127.0.0.1:1 colour=red\n", list(&[b])),
         format!("{}http://user@127.0.0.1:1\n", list(&[b])),
-        format!("{}http://{}:1\n", list(&[b]), "h".repeat(120)),
+        format!("{}http://{}\n", list(&[b]), address_of(MAX_NAME_LEN + 1)),
     ] {
         reload(&deployment, &nonsense);
         thread::sleep(Duration::from_millis(30));
@@ -138,4 +139,72 @@ fn a_list_that_makes_no_sense_changes_nothing() {
         deployment.state(b) == Some(EngineState::Active)
     });
     deployment.settles();
+}
+
+/// `HOST:PORT` of an engine whose name, `http://` included, has so many bytes.
+fn address_of(length: usize) -> String {
+    let host = length - "http://".len() - ":1".len();
+    format!("{}:1", "h".repeat(host))
+}
+
+#[test]
+fn an_engine_may_have_the_longest_name_that_a_table_takes() {
+    let engine = MockEngine::start("0.002");
+    let longest = address_of(MAX_NAME_LEN);
+    let listed = format!("{}http://{longest}\n", list(&[engine.address]));
+    let deployment = Deployment::start_with_file(&listed);
+    let names = || {
+        let engines = deployment.table.snapshot().engines;
+        engines.into_iter().map(|e| e.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names()[1], format!("http://{longest}"));
+    reload(&deployment, &list(&[engine.address]));
+    eventually("its removal", || names().len() == 1);
+}
+
+/// Says that it was probed, and is well or not when it is told.
+fn patient_engine() -> (SocketAddr, mpsc::Receiver<()>, mpsc::Sender<bool>) {
+    let (asked, is_asked) = mpsc::channel();
+    let (told, is_well) = mpsc::channel();
+    let ends = Mutex::new((asked, is_well));
+    let engine = odd_engine(move |connection| {
+        if !read_head(connection).is_empty() {
+            let (asked, is_well) = &*ends.lock().unwrap();
+            let _ = asked.send(());
+            let status = match is_well.recv() {
+                Ok(true) => "200 OK",
+                _ => "503 Service Unavailable",
+            };
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            say(connection, &head);
+        }
+    });
+    (engine, is_asked, told)
+}
+
+#[test]
+fn a_probe_of_an_engine_that_is_gone_brings_up_no_other_in_its_slot() {
+    let (old, old_is_asked, old_is_told) = patient_engine();
+    let (new, new_is_asked, new_is_told) = patient_engine();
+    let good = MockEngine::start("0.002");
+    let listed = list(&[old, good.address]);
+    let deployment = Deployment::start_slowly_probing(&listed);
+    let table = Table::open(deployment.table_path()).unwrap();
+    let index_of = |engine| Some(table.find(&format!("http://{engine}"))?.index());
+    table.down(0).unwrap();
+    old_is_asked.recv().unwrap();
+    // While the old one thinks about its answer, another takes its place, and is down, too.
+    reload(&deployment, &list(&[good.address]));
+    eventually("its removal", || index_of(old).is_none());
+    reload(&deployment, &list(&[good.address, new]));
+    eventually("another's coming", || index_of(new) == Some(0));
+    table.down(0).unwrap();
+    old_is_told.send(true).unwrap();
+    // The next round of probes begins when the last one is over.
+    new_is_asked.recv().unwrap();
+    assert_eq!(deployment.state(new), Some(EngineState::Down));
+    new_is_told.send(true).unwrap();
+    eventually("its own answer", || {
+        deployment.state(new) == Some(EngineState::Active)
+    });
 }
