@@ -1,10 +1,15 @@
 //! Commands that change a table, while frontends are at work on it.
 
-use crate::command::{on, run};
+use crate::command::{on, on_while, run};
 use crate::scene::{ACTOR, Scene};
-use headcount::{EngineState, Table};
-use headcount_tests::{Actor, directory};
+use headcount::{Engine, EngineState, Table};
+use headcount_tests::{Actor, TestTable, directory};
+use std::fs::File;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 #[test]
 fn it_creates_a_table_and_removes_it() {
@@ -131,7 +136,54 @@ fn what_was_done_is_said_though_the_rest_fails() {
     // The second time there is nothing to remove any more.
     let ran = on(scene.path(), "remove PATH gpu-0 gpu-0");
     assert_eq!(ran.out, "gpu-0: removed, 3 in flight\n");
-    ran.refused(2);
+    ran.refused(1);
+}
+
+/// Keeps all others from changing engines until the file that is returned is closed.
+fn hold_the_engine_list(path: &Path) -> OwnedFd {
+    let file = File::options().write(true).open(path).unwrap();
+    // SAFETY: a C structure of integers, of which zeros are a value.
+    let mut request: libc::flock = unsafe { std::mem::zeroed() };
+    request.l_type = libc::F_WRLCK as libc::c_short;
+    // The byte that `src/layout.rs` names.
+    (request.l_start, request.l_len) = (1, 1);
+    // SAFETY: reads one `flock`, which lives until the call returns.
+    let code = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) };
+    assert_eq!(code, 0, "nobody else has it");
+    file.into()
+}
+
+#[test]
+fn an_engine_that_is_replaced_before_it_is_changed_is_not_mistaken_for_the_other() {
+    let mut fell = [0; 3];
+    let lines = ["remove PATH a", "weight PATH a 2.5", "cap PATH a 7"];
+    for round in 0..60 {
+        let n = round % lines.len();
+        let options = Table::options().engine(Engine::named("a")).max_engines(1);
+        let table = TestTable::new(&options);
+        let old = table.find("a").unwrap();
+        // The command looks for the engine, and waits for its turn.
+        let list = hold_the_engine_list(table.path());
+        let ran = on_while(table.path(), lines[n], || {
+            thread::sleep(Duration::from_millis(60));
+            drop(list);
+            drop(table.remove(old));
+            table.add(&Engine::named("new")).unwrap();
+        });
+        if ran.code != 0 {
+            let said = ran.refused(1);
+            assert!(said.contains("has been removed meanwhile"), "{said}");
+            fell[n] += 1;
+        }
+        let engines = table.snapshot().engines;
+        let new = &engines[0];
+        assert_eq!(new.name, "new");
+        assert_eq!((new.weight, new.max_in_flight), (1.0, None), "{}", lines[n]);
+        if fell.iter().all(|&fell| fell >= 2) {
+            return;
+        }
+    }
+    panic!("of each, these came too late: {fell:?}");
 }
 
 #[test]

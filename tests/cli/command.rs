@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 /// What a run has left.
@@ -84,6 +84,16 @@ pub(crate) fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ra
 /// Runs a line of arguments, in which PATH is the path of a table.
 pub(crate) fn on(path: &Path, line: &str) -> Ran {
     run(words(path, line))
+}
+
+/// The same, and meanwhile something else.
+pub(crate) fn on_while(path: &Path, line: &str, act: impl FnOnce()) -> Ran {
+    let mut command = command();
+    command.args(words(path, line));
+    let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let running = command.spawn().expect("starts");
+    act();
+    Ran::of(running.wait_with_output().expect("ends"))
 }
 
 /// The same, with HEADCOUNT_TABLE naming the table.
