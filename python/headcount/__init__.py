@@ -14,7 +14,7 @@ and a process that is killed leaves nothing behind.
     # finished
 """
 
-from headcount._engine import Engine, EngineStats
+from headcount._engine import Engine, EngineId, EngineStats
 from headcount._errors import (
     Busy,
     Checksum,
@@ -46,7 +46,17 @@ from headcount._errors import (
     Version,
     Weight,
 )
-from headcount._native import Frontend, Permit, Publisher, Reaper, Table
+from headcount._native import (
+    MAX_ENGINES,
+    MAX_FRONTENDS,
+    MAX_IN_FLIGHT,
+    MAX_NAME_LEN,
+    Frontend,
+    Permit,
+    Publisher,
+    Reaper,
+    Table,
+)
 from headcount._view import EngineView, FrontendView, Reaped, SnapshotView, View
 
 __all__ = [
@@ -54,6 +64,7 @@ __all__ = [
     "Checksum",
     "Differs",
     "Engine",
+    "EngineId",
     "EngineName",
     "EngineStats",
     "EngineView",
@@ -67,6 +78,10 @@ __all__ = [
     "Geometry",
     "Io",
     "KvUsage",
+    "MAX_ENGINES",
+    "MAX_FRONTENDS",
+    "MAX_IN_FLIGHT",
+    "MAX_NAME_LEN",
     "Mode",
     "NameTaken",
     "NoSpace",

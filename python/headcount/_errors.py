@@ -31,9 +31,12 @@ class Unavailable(Error):
 
 
 class NoSuchEngine(Error):
-    """The table has no engine of that number."""
+    """The table has no engine of that number, or the engine of that id was removed."""
 
     engine: int
+    removed: bool
+    """Whether it was named by its id, so that it was there once. Another that may have its number now was
+    left alone."""
 
 
 class Forked(Error):

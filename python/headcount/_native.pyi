@@ -3,15 +3,31 @@
 from collections.abc import Iterable, Sequence
 from os import PathLike
 from types import TracebackType
-from typing import Literal, final
+from typing import Final, Literal, final
 
-from headcount._engine import Engine, EngineStats
+from headcount._engine import Engine, EngineId, EngineStats
 from headcount._view import Reaped, View
 
-__all__ = ["Frontend", "Permit", "Publisher", "Reaper", "Table"]
+__all__ = [
+    "MAX_ENGINES",
+    "MAX_FRONTENDS",
+    "MAX_IN_FLIGHT",
+    "MAX_NAME_LEN",
+    "Frontend",
+    "Permit",
+    "Publisher",
+    "Reaper",
+    "Table",
+]
+
+MAX_ENGINES: Final[int]
+MAX_FRONTENDS: Final[int]
+MAX_IN_FLIGHT: Final[int]
+MAX_NAME_LEN: Final[int]
 
 _Policy = Literal["in_flight", "open", "floor", "tokens", "round_robin", "power_of_two"]
 _Engines = int | Sequence[Engine | str]
+_Which = int | EngineId
 
 @final
 class Table:
@@ -61,16 +77,16 @@ class Table:
     def snapshot(self) -> View: ...
     def reap(self) -> Reaped: ...
     def reap_every(self, period: float) -> Reaper: ...
-    def add(self, engine: Engine | str) -> int: ...
-    def remove(self, engine: int) -> int: ...
-    def drain(self, engine: int) -> None: ...
-    def down(self, engine: int) -> None: ...
-    def up(self, engine: int) -> None: ...
-    def set_weight(self, engine: int, weight: float) -> None: ...
+    def add(self, engine: Engine | str) -> EngineId: ...
+    def remove(self, engine: _Which) -> int: ...
+    def drain(self, engine: _Which) -> None: ...
+    def down(self, engine: _Which) -> None: ...
+    def up(self, engine: _Which) -> None: ...
+    def set_weight(self, engine: _Which, weight: float) -> None: ...
     def set_caps(
-        self, engine: int, max_in_flight: int | None, max_tokens: int | None
+        self, engine: _Which, max_in_flight: int | None, max_tokens: int | None
     ) -> None: ...
-    def find(self, name: str) -> int | None: ...
+    def find(self, name: str) -> EngineId | None: ...
     @property
     def path(self) -> PathLike[str]: ...
     def fileno(self) -> int: ...
@@ -80,17 +96,17 @@ class Frontend:
     def route(
         self,
         tokens: int = 0,
-        pin: int | None = None,
-        exclude: Iterable[int] | None = (),
-        prefer: tuple[int, float] | None = None,
+        pin: _Which | None = None,
+        exclude: Iterable[_Which] | None = (),
+        prefer: tuple[_Which, float] | None = None,
     ) -> Permit: ...
     def route_many(
         self,
         count: int,
         tokens: int = 0,
-        pin: int | None = None,
-        exclude: Iterable[int] | None = (),
-        prefer: tuple[int, float] | None = None,
+        pin: _Which | None = None,
+        exclude: Iterable[_Which] | None = (),
+        prefer: tuple[_Which, float] | None = None,
     ) -> list[Permit]: ...
     def with_policy(self, policy: _Policy, stale_after: float | None = None) -> Frontend: ...
     @property

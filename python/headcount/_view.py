@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from headcount._engine import EngineStats
+from headcount._engine import EngineId, EngineStats
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,9 @@ class EngineView:
     """An engine of a table."""
 
     index: int
-    """Its number."""
+    """Its number, which is another engine's when this one is gone."""
+    id: EngineId
+    """Its id, which is never another's."""
     name: str
     state: Literal["active", "draining", "down", "leaving"]
     """Whether it takes requests. Leaving: removed while requests were in flight."""
@@ -83,9 +85,10 @@ class View:
     max_tokens: int | None
     """The cap of the whole table in tokens."""
 
-    def engine(self, number: int) -> EngineView | None:
-        """The engine of a number, if there is one. Numbers may have gaps where engines were removed."""
-        return next((engine for engine in self.engines if engine.index == number), None)
+    def engine(self, engine: int | EngineId) -> EngineView | None:
+        """The engine of a number or an id, if there is one. Numbers may have gaps where engines were
+        removed."""
+        return next((view for view in self.engines if view.id == engine), None)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
 //! Arguments that are checked on their way in, so that a bad one is told what would be a good one.
 
+use headcount::{EngineId, EngineSelector};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyInt;
 use std::time::Duration;
 
 /// Tokens of a request, or a cap.
@@ -11,6 +14,10 @@ pub(crate) struct Tokens(pub(crate) u32);
 /// The number of an engine in the table. Whether there is such an engine, the table knows.
 #[derive(Clone, Copy)]
 pub(crate) struct EngineNumber(pub(crate) usize);
+
+/// An engine of the table: by its number, or by its `headcount.EngineId`.
+#[derive(Clone, Copy)]
+pub(crate) struct Which(pub(crate) EngineSelector);
 
 /// How many of something.
 #[derive(Clone, Copy)]
@@ -31,6 +38,25 @@ impl<'py> FromPyObject<'_, 'py> for EngineNumber {
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         (object.extract().map(Self)).map_err(|error| told(error, &object, "an engine's number"))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Which {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        // An id has a number, too.
+        let EngineNumber(index) = object.extract()?;
+        if object.is_exact_instance_of::<PyInt>() {
+            return Ok(Self(index.into()));
+        }
+        Ok(Self(
+            match object.getattr_opt(intern!(object.py(), "generation"))? {
+                Some(generation) => EngineId::new(index, generation.extract()?).into(),
+                None => index.into(),
+            },
+        ))
     }
 }
 

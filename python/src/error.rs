@@ -23,6 +23,7 @@ impl<T> OrRaise<T> for headcount::Result<T> {
 enum Field<'a> {
     Number(u64),
     Real(f32),
+    Truth(bool),
     Text(&'a str),
     Path(&'a Path),
 }
@@ -44,6 +45,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         match field {
             Field::Number(number) => exception.setattr(name, number)?,
             Field::Real(number) => exception.setattr(name, number)?,
+            Field::Truth(truth) => exception.setattr(name, truth)?,
             Field::Text(text) => exception.setattr(name, text)?,
             Field::Path(path) => exception.setattr(name, path)?,
         }
@@ -53,7 +55,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
 
 /// The name of the error's kind, and what it says besides its message.
 fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
-    use Field::{Number, Path, Real, Text};
+    use Field::{Number, Path, Real, Text, Truth};
     let number = |number: usize| Number(number as u64);
     match error {
         Error::Saturated => ("Saturated", vec![]),
@@ -71,7 +73,10 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
                 ("excluded", number(*excluded)),
             ],
         ),
-        Error::NoSuchEngine { engine } => ("NoSuchEngine", vec![("engine", number(*engine))]),
+        Error::NoSuchEngine { engine, removed } => (
+            "NoSuchEngine",
+            vec![("engine", number(*engine)), ("removed", Truth(*removed))],
+        ),
         Error::Forked => ("Forked", vec![]),
         Error::FrontendsFull { max_frontends } => (
             "FrontendsFull",

@@ -1,6 +1,6 @@
 //! This process's place in a table, where requests are routed.
 
-use crate::argument::{Count, EngineNumber, Tokens};
+use crate::argument::{Count, EngineNumber, Tokens, Which};
 use crate::error::OrRaise;
 use crate::permit::Permit;
 use crate::policy;
@@ -21,7 +21,7 @@ impl Frontend {
     /// Places a request on the least loaded engine and counts it there, in one atomic step.
     ///
     /// tokens: what it costs, counted beside it until it finishes; 0 to 2**32 - 1.
-    /// pin: only this engine will do. Counted like any other.
+    /// pin: only this engine will do, by its number or its EngineId. Counted like any other.
     /// exclude: any engines but these; those that have just failed, say.
     /// prefer: (engine, slack): that engine (a warm prefix cache, say), unless its load is more than
     /// slack above that of the least loaded.
@@ -36,7 +36,7 @@ impl Frontend {
         &self,
         py: Python<'_>,
         tokens: Tokens,
-        pin: Option<EngineNumber>,
+        pin: Option<Which>,
         exclude: Option<&Bound<'_, PyAny>>,
         prefer: Option<(EngineNumber, f64)>,
     ) -> PyResult<Permit> {
@@ -57,7 +57,7 @@ impl Frontend {
         py: Python<'_>,
         count: Count,
         tokens: Tokens,
-        pin: Option<EngineNumber>,
+        pin: Option<Which>,
         exclude: Option<&Bound<'_, PyAny>>,
         prefer: Option<(EngineNumber, f64)>,
     ) -> PyResult<Vec<Permit>> {
@@ -95,7 +95,7 @@ impl Frontend {
 #[inline]
 fn request<'a>(
     tokens: Tokens,
-    pin: Option<EngineNumber>,
+    pin: Option<Which>,
     excluded: &'a [usize],
     prefer: Option<(EngineNumber, f64)>,
 ) -> Request<'a> {

@@ -30,4 +30,12 @@ mod _native {
     use crate::reaper::Reaper;
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    const MAX_ENGINES: usize = headcount::MAX_ENGINES;
+    #[pymodule_export]
+    const MAX_FRONTENDS: usize = headcount::MAX_FRONTENDS;
+    #[pymodule_export]
+    const MAX_IN_FLIGHT: u32 = headcount::MAX_IN_FLIGHT;
+    #[pymodule_export]
+    const MAX_NAME_LEN: usize = headcount::MAX_NAME_LEN;
 }

@@ -1,6 +1,6 @@
 //! The table: a handle on the shared file.
 
-use crate::argument::{Count, EngineNumber, Tokens, seconds};
+use crate::argument::{Count, Tokens, Which, seconds};
 use crate::engine::{Engine, Engines};
 use crate::error::OrRaise;
 use crate::frontend::Frontend;
@@ -211,45 +211,48 @@ impl Table {
         Ok(Reaper::new(reaper))
     }
 
-    /// Adds an engine, an Engine or a name, and returns its number.
+    /// Adds an engine, an Engine or a name, and returns its EngineId.
+    ///
+    /// The calls that change an engine take its number, which means the engine that has it then, or its
+    /// EngineId, which means that very engine: if it is gone, another that has its number is left alone.
     ///
     /// Raises EngineName, Weight, NameTaken, EnginesFull, ReadOnly, Busy, Io.
-    fn add(&self, py: Python<'_>, engine: Engine) -> PyResult<usize> {
-        py.detach(|| self.0.add(&engine.0)).or_raise(py)
+    fn add<'py>(&self, py: Python<'py>, engine: Engine) -> PyResult<Bound<'py, PyAny>> {
+        view::id(py, py.detach(|| self.0.add(&engine.0)).or_raise(py)?)
     }
 
     /// Takes an engine out. What is in flight on it finishes as it would have; returns how many.
     ///
     /// Raises NoSuchEngine, ReadOnly, Busy, Io.
-    fn remove(&self, py: Python<'_>, engine: EngineNumber) -> PyResult<u32> {
+    fn remove(&self, py: Python<'_>, engine: Which) -> PyResult<u32> {
         py.detach(|| self.0.remove(engine.0)).or_raise(py)
     }
 
     /// The engine takes nothing new; what is in flight finishes.
     ///
     /// Raises NoSuchEngine, ReadOnly.
-    fn drain(&self, py: Python<'_>, engine: EngineNumber) -> PyResult<()> {
+    fn drain(&self, py: Python<'_>, engine: Which) -> PyResult<()> {
         self.0.drain(engine.0).or_raise(py)
     }
 
     /// The engine does not answer: it takes nothing.
     ///
     /// Raises NoSuchEngine, ReadOnly.
-    fn down(&self, py: Python<'_>, engine: EngineNumber) -> PyResult<()> {
+    fn down(&self, py: Python<'_>, engine: Which) -> PyResult<()> {
         self.0.down(engine.0).or_raise(py)
     }
 
     /// The engine takes requests again, starting from what is in flight on it.
     ///
     /// Raises NoSuchEngine, ReadOnly.
-    fn up(&self, py: Python<'_>, engine: EngineNumber) -> PyResult<()> {
+    fn up(&self, py: Python<'_>, engine: Which) -> PyResult<()> {
         self.0.up(engine.0).or_raise(py)
     }
 
     /// Changes an engine's weight.
     ///
     /// Raises Weight, NoSuchEngine, ReadOnly, Busy, Io.
-    fn set_weight(&self, py: Python<'_>, engine: EngineNumber, weight: f32) -> PyResult<()> {
+    fn set_weight(&self, py: Python<'_>, engine: Which, weight: f32) -> PyResult<()> {
         py.detach(|| self.0.set_weight(engine.0, weight))
             .or_raise(py)
     }
@@ -261,7 +264,7 @@ impl Table {
     fn set_caps(
         &self,
         py: Python<'_>,
-        engine: EngineNumber,
+        engine: Which,
         max_in_flight: Option<Tokens>,
         max_tokens: Option<Tokens>,
     ) -> PyResult<()> {
@@ -270,9 +273,10 @@ impl Table {
             .or_raise(py)
     }
 
-    /// The number of the engine of that name, or None.
-    fn find(&self, name: &str) -> Option<usize> {
-        self.0.find(name)
+    /// The EngineId of the engine of that name, or None.
+    fn find<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.0.find(name);
+        found.map(|found| view::id(py, found)).transpose()
     }
 
     /// Where the table lies, as it was opened.

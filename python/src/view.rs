@@ -1,7 +1,7 @@
 //! A look at the whole table, as the dataclasses of `headcount/_view.py`.
 
 use crate::engine::state;
-use headcount::{EngineStats, Reaped, View};
+use headcount::{EngineId, EngineStats, Reaped, View};
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
 use std::time::UNIX_EPOCH;
@@ -26,6 +26,7 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
                 .transpose()?;
             let fields = (
                 engine.index,
+                id(py, engine.id)?,
                 &engine.name,
                 state(engine.state),
                 engine.weight,
@@ -78,6 +79,12 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
         view.max_tokens,
     );
     made(py, VIEW, "View", fields)
+}
+
+/// A `headcount.EngineId`.
+pub(crate) fn id(py: Python<'_>, id: EngineId) -> PyResult<Bound<'_, PyAny>> {
+    let fields = (id.index(), id.generation());
+    made(py, "headcount._engine", "EngineId", fields)
 }
 
 /// A `headcount.Reaped`.

@@ -194,7 +194,7 @@ def test_errors_have_kinds(table: Table, frontend: Frontend, path: Path) -> None
 
 def test_every_kind_is_an_error() -> None:
     kinds = [value for name, value in vars(headcount).items() if name in headcount.__all__]
-    errors = [kind for kind in kinds if issubclass(kind, Exception)]
+    errors = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
     assert len(errors) == 29
     assert all(issubclass(kind, headcount.Error) for kind in errors)
     assert all(kind.__doc__ for kind in kinds)
@@ -276,7 +276,7 @@ def test_totals_are_those_since_an_engine_was_added(table: Table, frontend: Fron
 
 def test_engines_come_and_go(table: Table, frontend: Frontend) -> None:
     number = table.add(Engine("new", weight=0.5))
-    assert (number, table.find("new"), table.find("old")) == (4, 4, None)
+    assert (number, table.find("new"), table.find("old")) == (4, number, None)
     permit = frontend.route(pin=4)
     assert table.remove(4) == 1
     view = table.snapshot().engine(4)
@@ -291,6 +291,100 @@ def test_engines_come_and_go(table: Table, frontend: Frontend) -> None:
     table.set_caps(0, 1, None)
     frontend.route_many(1, pin=0)
     assert table.snapshot().engines[0].max_in_flight == 1
+
+
+def test_an_id_is_equal_to_its_number_and_to_no_other_engine() -> None:
+    table = Table.memfd(engines=["a", "b"], max_engines=2)
+    found = table.find("b")
+    assert found is not None
+    assert (found.index, int(found), str(found)) == (1, 1, "@1")
+    assert found == 1 and 1 == found and found != 0 and found != "1"
+    assert ["a", "b"][found] == "b"
+    assert {1: "by number"}[found] == "by number"
+    with table.join().route(pin=found) as permit:
+        assert permit.engine == found
+    view = table.snapshot()
+    assert view.engines[1].id == found == table.find("b")
+    assert view.engine(found) == view.engine(1) == view.engines[1]
+    table.remove(found)
+    new = table.add("new")
+    assert new == found.index and new != found
+    assert len({new, found}) == 2
+    assert table.snapshot().engine(found) is None
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert EngineId(found.index, found.generation) == found
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.index = 0  # type: ignore[misc]
+
+
+def test_a_change_by_id_leaves_a_newcomer_with_the_same_number_alone() -> None:
+    table = Table.memfd(engines=["a", "b"], max_engines=2)
+    frontend = table.join()
+    found = table.find("b")
+    assert found is not None
+    table.drain(found)
+    table.down(found)
+    table.up(found)
+    table.set_weight(found, 2)
+    table.set_caps(found, 5, 50)
+    view = table.snapshot().engines[1]
+    assert (view.weight, view.max_in_flight, view.max_tokens) == (2, 5, 50)
+    assert table.remove(found) == 0
+    new = table.add("new")
+    before = table.snapshot().engines[1]
+    changes: list[Callable[[], object]] = [
+        lambda: table.drain(found),
+        lambda: table.down(found),
+        lambda: table.up(found),
+        lambda: table.remove(found),
+        lambda: table.set_weight(found, 3),
+        lambda: table.set_caps(found, 1, None),
+        lambda: frontend.route(pin=found),
+        lambda: frontend.route_many(2, pin=found),
+    ]
+    for change in changes:
+        with pytest.raises(headcount.NoSuchEngine, match="was removed") as gone:
+            change()
+        assert (gone.value.engine, gone.value.removed) == (1, True)
+        assert table.snapshot().engines[1] == before
+    with pytest.raises(headcount.NoSuchEngine) as never:
+        table.drain(2)
+    assert (never.value.engine, never.value.removed) == (2, False)
+    table.drain(1)  # by its number: whichever has it
+    assert table.snapshot().engines[1].state == "draining"
+    table.up(new)
+    # What steers a request goes by the number.
+    with frontend.route(exclude=[found]) as permit:
+        assert permit.engine == 0
+
+
+def test_names_may_have_as_many_bytes_as_the_constant_says() -> None:
+    longest = "é" * (headcount.MAX_NAME_LEN // 2)
+    table = Table.memfd(engines=[longest])
+    assert table.snapshot().engines[0].name == longest
+    for name in (longest + "x", "x" * (headcount.MAX_NAME_LEN + 1)):
+        with pytest.raises(headcount.EngineName, match=f"1 to {headcount.MAX_NAME_LEN} bytes"):
+            table.add(name)
+    for name in ("x" * headcount.MAX_NAME_LEN, "x"):
+        assert table.find(name) is None
+        assert table.add(Engine(name)) == table.find(name)
+
+
+def test_the_largest_table_is_as_large_as_the_constants_say(path: Path) -> None:
+    limits: list[tuple[str, int]] = [
+        ("max_engines", headcount.MAX_ENGINES),
+        ("max_frontends", headcount.MAX_FRONTENDS),
+    ]
+    for option, most in limits:
+        Table.create(path, engines=1, lanes=1, **{option: most})  # type: ignore[arg-type]
+        path.unlink()
+        with pytest.raises(headcount.Option):
+            Table.create(path, engines=1, lanes=1, **{option: most + 1})  # type: ignore[arg-type]
+    table = Table.memfd(engines=1)
+    table.set_caps(0, headcount.MAX_IN_FLIGHT - 1, None)
+    assert table.snapshot().engines[0].max_in_flight == headcount.MAX_IN_FLIGHT - 1
+    table.set_caps(0, headcount.MAX_IN_FLIGHT, None)
+    assert table.snapshot().engines[0].max_in_flight is None, "no count gets further"
 
 
 # -- Processes and threads ---------------------------------------------------------------------------

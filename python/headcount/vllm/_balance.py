@@ -43,8 +43,9 @@ class Balance:
         self._complaints: set[type[BaseException]] = set()
         self._pid = os.getpid()
         self._closed = False
-        # The table's numbers of vLLM's engines, in vLLM's order; and back.
+        # The table's numbers of vLLM's engines, in vLLM's order; their ids; and their places in that order.
         self._slots: list[int] = []
+        self._engines: dict[int, headcount.EngineId] = {}
         self._places: dict[int, int] = {}
         self._strangers: list[int] = []
         self._follow(ranks)
@@ -109,29 +110,34 @@ class Balance:
     def _follow(self, ranks: Sequence[int]) -> None:
         """Makes the table have the engines of these ranks."""
         table = self.table
-        slots = [self._slot_of(self.deployment.engine_name(rank)) for rank in ranks]
+        names = [self.deployment.engine_name(rank) for rank in ranks]
+        engines = {engine.index: engine for engine in map(self._engine_of, names)}
+        slots = list(engines)
         for slot in self._slots:
             if slot not in slots:
                 try:
-                    table.remove(slot)
+                    table.remove(self._engines[slot])
                 except headcount.NoSuchEngine:
                     pass  # another server was faster
                 # The engine is gone, and will not tell of its requests' ends.
                 gone = [name for name, permit in self.permits.items() if permit.engine == slot]
                 self.finish(gone)
         self._slots = slots
+        self._engines = engines
         self._places = {slot: place for place, slot in enumerate(slots)}
         self._look_for_strangers()
 
-    def _slot_of(self, name: str) -> int:
+    def _engine_of(self, name: str) -> headcount.EngineId:
         table = self.table
-        slot = table.find(name)
-        if slot is None:
+        engine = table.find(name)
+        if engine is None:
             try:
-                slot = table.add(name)
-            except headcount.NameTaken as taken:
-                slot = taken.engine  # another server was faster
-        return slot
+                return table.add(name)
+            except headcount.NameTaken:
+                engine = table.find(name)  # another server was faster
+                if engine is None:
+                    raise
+        return engine
 
     def _look_for_strangers(self) -> None:
         engines = self.table.snapshot().engines
