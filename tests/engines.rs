@@ -289,7 +289,7 @@ fn c8_a_route_under_way_acts_by_a_change_that_has_returned() {
             "added again",
             |t| assert_eq!(t.remove(0).unwrap(), 1),
             |t| {
-                assert_eq!(t.add(&Engine::named("0")).unwrap(), 0);
+                assert_eq!(t.add(&Engine::named("0")).unwrap().index(), 0);
             },
         ),
     ];

@@ -156,7 +156,7 @@ fn c8_no_id_of_a_table_is_given_twice() {
 /// and changes it when it may have gone.
 #[test]
 fn c8_a_change_by_id_never_hits_another_engine_that_comes_at_the_same_time() {
-    const STALE: u32 = 300;
+    const STALE: u32 = 100;
     let table = TestTable::new(&Table::options().engines(1).max_engines(2));
     let mut other = Actor::open(ACTOR, table.path());
     assert_eq!(other.ask("come-and-go"), "ok");
