@@ -203,8 +203,8 @@ impl<'a> Chooser<'a> {
             return Err(NoChoice::NotThere(which));
         }
         let look = self.look(engine);
-        // After the word, which is the one that has to be there when the request is counted; `is_in` says
-        // why that is enough.
+        // After the word, which is the one that has to be there when the request is counted;
+        // `Rows::mark_engine` says why that is enough.
         let exists =
             self.engines.word(engine).state() != RowState::Removed && which.is_in(&self.engines);
         match look {

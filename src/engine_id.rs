@@ -91,15 +91,8 @@ impl EngineSelector {
 
     /// Whether this means the engine that the slot has now.
     ///
-    /// To be asked after the row's word was loaded, if that word is then to be replaced:
-    ///
-    /// A slot is given a new generation only while its row is Removed and counts nothing, and the row
-    /// is marked Active after that, with Release; the load of the word is an Acquire, and all words
-    /// after the mark are made by read-modify-writes, so it pairs with the mark. So the generation that is
-    /// read here is that of the word's engine or a later one. If it is a later one, the word was
-    /// replaced before that generation was written, by a mark with a tag of its own, and the caller's
-    /// compare-and-swap fails. If the caller's compare-and-swap succeeds, the word's engine is the one
-    /// that was asked for here.
+    /// To be asked after the row's word was loaded, by who is to replace that word;
+    /// [`Rows::mark_engine`](crate::algorithm::rows::Rows::mark_engine) says why.
     ///
     /// If the answer is no, then for good: an id's generation was read from its slot, and generations
     /// only grow.

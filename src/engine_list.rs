@@ -1,5 +1,6 @@
 //! Engines that come and go while frontends run.
 
+use crate::algorithm::rows::Gone;
 use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
 use crate::engine::{Engine, check_weight};
 use crate::engine_id::{EngineId, EngineSelector};
@@ -206,18 +207,13 @@ impl Table {
     ) -> Result<Option<Word>> {
         self.writable()?;
         let slot = self.slot_of(engine)?;
-        let engines = self.engines();
-        let mut is_there = false;
-        let moved = engines.mark(slot, |word| {
-            // After the word was loaded; `is_in` says why that is enough.
-            is_there = word.state() != RowState::Removed && engine.is_in(&engines);
-            (is_there && may(word.state())).then_some(to)
-        });
-        if !is_there {
-            return Err(engine.missing());
-        }
+        let (engines, rows) = (self.engines(), self.engines().rows());
+        let is_it = || engine.is_in(&engines);
+        let moved = rows
+            .mark_engine(slot, is_it, |state| may(state).then_some(to))
+            .map_err(|Gone| engine.missing())?;
         if to == RowState::Active && moved.is_some_and(|before| !before.is_active()) {
-            engines.rows().announce(slot);
+            rows.announce(slot);
         }
         Ok(moved)
     }

@@ -12,11 +12,12 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import headcount
 import pytest
-from headcount import Engine, EngineStats, Frontend, Permit, Table
+from headcount import Engine, EngineId, EngineStats, Frontend, Permit, Table
 
 
 @pytest.fixture

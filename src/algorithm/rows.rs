@@ -36,7 +36,7 @@
 //! after they have returned.
 
 use super::counter::Counter;
-use super::word::{MAX_REQUESTS, Word};
+use super::word::{MAX_REQUESTS, RowState, Word};
 use crate::primitive::{Atomic, AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
 
@@ -111,6 +111,10 @@ impl Roster {
     }
 }
 
+/// A row does not have the engine that was meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Gone;
+
 /// The rows of a table's engines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows<'a> {
@@ -174,6 +178,31 @@ impl<'a> Rows<'a> {
             }
             roster = now;
         }
+    }
+
+    /// Marks an engine's row in the state that `to` says, in one step, if `to` says one. Returns the word that
+    /// was replaced by that; [`Gone`] if the row has no engine, or another one than `is_it` asks for by
+    /// its generation.
+    ///
+    /// `is_it` is asked after the row's word was loaded, and the mark replaces that very word or fails. A
+    /// slot is given a new generation only while its row is Removed and counts nothing, and the row is
+    /// marked Active after that, with Release; the load of the word is an Acquire, and all words after
+    /// that mark are made by read-modify-writes, so the two pair. So the generation that `is_it` reads is
+    /// that of the word's engine or a later one. If it is a later one, the word was replaced before that
+    /// generation was written, by marks that have tags of their own, and ours fails. If ours succeeds,
+    /// the engine that `is_it` knew is the one that was marked.
+    pub(crate) fn mark_engine(
+        &self,
+        row: usize,
+        is_it: impl Fn() -> bool,
+        to: impl Fn(RowState) -> Option<RowState>,
+    ) -> Result<Option<Word>, Gone> {
+        let mut is_there = false;
+        let marked = self.counter.mark(row, |word| {
+            is_there = word.state() != RowState::Removed && is_it();
+            to(word.state()).filter(|_| is_there)
+        });
+        is_there.then_some(marked.ok()).ok_or(Gone)
     }
 
     /// A row has become more attractive: when this returns, no request is counted on another one by

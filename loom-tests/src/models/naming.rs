@@ -4,7 +4,9 @@
 //! let it.
 
 use crate::algorithm::name::Name;
+use crate::algorithm::word::RowState;
 use crate::explore::{explore, race};
+use crate::scene::Scene;
 use std::sync::Arc;
 
 const OLD: &[u8] = b"the old one";
@@ -36,5 +38,26 @@ fn a_name_whose_writer_died_is_none_until_it_is_written_again() {
         assert_eq!(name.read(), None);
         name.write(NEW);
         assert_eq!(name.read(), Some((NEW.to_vec(), 4)));
+    });
+}
+
+#[test]
+fn c8_a_change_by_generation_never_hits_the_next_engine_of_the_slot() {
+    explore("a change of an engine that is replaced", 3, || {
+        let (scene, name) = (Arc::new(Scene::new(1, 1)), Arc::new(Name::<2>::new()));
+        name.write(OLD);
+        let (next, found) = (Arc::clone(&name), name.generation());
+        let drain = scene.with(move |scene: &Scene| {
+            let is_it = || name.generation() == found;
+            (scene.rows()).mark_engine(0, is_it, |_| Some(RowState::Draining))
+        });
+        let replace = scene.with(move |scene: &Scene| {
+            scene.mark(0, RowState::Removed);
+            next.write(NEW);
+            scene.mark(0, RowState::Active);
+        });
+        let (drained, ()) = race(drain, replace);
+        let state = scene.counter().load(0).state();
+        assert_eq!(state, RowState::Active, "after {drained:?}");
     });
 }
