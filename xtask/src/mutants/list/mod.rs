@@ -5,6 +5,7 @@ mod counter;
 mod evidence;
 mod face;
 mod frontends;
+mod ids;
 mod publishing;
 
 use std::fmt;
@@ -81,6 +82,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         evidence::FAULTS,
         publishing::FAULTS,
         frontends::FAULTS,
+        ids::FAULTS,
         face::FAULTS,
     ]
     .into_iter()

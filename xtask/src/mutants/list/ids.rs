@@ -1,0 +1,135 @@
+//! The list of engines, their names and ids, and what users see of them.
+
+use super::{Catcher, Mutant, fault};
+
+pub(super) const FAULTS: &[Mutant] = &[
+    fault(
+        "a change by an id goes by the slot alone",
+        "src/engine_id.rs",
+        &[(
+            "engines.generation(self.index) == self.generation",
+            "engines.generation(self.index) >= self.generation",
+        )],
+        Catcher::Test("ids", "c8_a_change_by_id"),
+    ),
+    fault(
+        "an engine is recognized before its row's word is loaded",
+        "src/algorithm/rows.rs",
+        &[
+            (
+                "        let mut is_there = false;\n",
+                "        let (mut is_there, was_it) = (false, is_it());\n",
+            ),
+            (
+                "RowState::Removed && is_it();",
+                "RowState::Removed && was_it;",
+            ),
+        ],
+        Catcher::Model("c8_a_change_by_generation"),
+    ),
+    fault(
+        "weights and caps are changed by the slot",
+        "src/engine_list.rs",
+        &[(
+            "RowState::Removed || !which.is_in(&engines)",
+            "RowState::Removed",
+        )],
+        Catcher::Test("ids", "c8_a_change_by_id"),
+    ),
+    fault(
+        "a pin by an id goes by the slot",
+        "src/choose.rs",
+        &[(
+            "RowState::Removed && which.is_in(&self.engines)",
+            "RowState::Removed",
+        )],
+        Catcher::Test("ids", "c8_a_change_by_id"),
+    ),
+    fault(
+        "an id stands for whichever engine a view shows in its slot",
+        "src/engine_id.rs",
+        &[(
+            "(self.generation == ANY || self.generation == id.generation)",
+            "(self.generation == ANY || self.generation <= id.generation)",
+        )],
+        Catcher::Test("ids", "c8_a_change_by_id"),
+    ),
+    fault(
+        "an engine that comes back with requests in flight is made a new one",
+        "src/engine_list.rs",
+        &[(
+            "vacant = Some((slot, word.value() == 0));",
+            "vacant = Some((slot, true));",
+        )],
+        Catcher::Test("ids", "c8_an_engine_that_comes_back"),
+    ),
+    fault(
+        "an engine that comes back without requests is taken for the old one",
+        "src/engine_list.rs",
+        &[(
+            "vacant = Some((slot, word.value() == 0));",
+            "vacant = Some((slot, false));",
+        )],
+        Catcher::Test("ids", "c8_an_engine_that_comes_back"),
+    ),
+    fault(
+        "a newcomer is shown the statistics of the engine before it",
+        "src/stats.rs",
+        &[(
+            "published.len() < into.len() || !none_arrived",
+            "published.len() < into.len()",
+        )],
+        Catcher::Test("publishing", "statistics_of_an_engine"),
+    ),
+    fault(
+        "what a publication leaves out is what was read before",
+        "src/stats.rs",
+        &[(
+            "published.len() < into.len() || !none_arrived",
+            "!none_arrived",
+        )],
+        Catcher::Test("publishing", "statistics_of_an_engine"),
+    ),
+    fault(
+        "who comes is not counted",
+        "src/engines.rs",
+        &[("arrivals).fetch_add(1,", "arrivals).fetch_add(0,")],
+        Catcher::Test("publishing", "statistics_of_an_engine"),
+    ),
+    fault(
+        "a probe brings up whichever engine has the slot",
+        "examples/api_server/probe.rs",
+        &[("up_if_down(engine.id)", "up_if_down(engine.index)")],
+        Catcher::Test("http", "a_probe_of_an_engine_that_is_gone"),
+    ),
+    fault(
+        "the server has a limit of its own for names",
+        "examples/api_server/engine_list.rs",
+        &[("0..=MAX_NAME_LEN => Ok(name)", "0..=112 => Ok(name)")],
+        Catcher::Test("http", "an_engine_may_have_the_longest_name"),
+    ),
+    fault(
+        "the command removes whichever engine has the slot",
+        "src/bin/headcount/engines.rs",
+        &[("table.remove(engine)", "table.remove(engine.index())")],
+        Catcher::Test("cli", "an_engine_that_is_replaced"),
+    ),
+    fault(
+        "the command weighs whichever engine has the slot",
+        "src/bin/headcount/engines.rs",
+        &[(
+            "find(&table, name)?, weight)",
+            "find(&table, name)?.index(), weight)",
+        )],
+        Catcher::Test("cli", "an_engine_that_is_replaced"),
+    ),
+    fault(
+        "the command caps whichever engine has the slot",
+        "src/bin/headcount/engines.rs",
+        &[(
+            "set_caps(engine, requests",
+            "set_caps(engine.index(), requests",
+        )],
+        Catcher::Test("cli", "an_engine_that_is_replaced"),
+    ),
+];
