@@ -20,8 +20,10 @@
 //! All words are 64 bits, little-endian, and are touched atomically only, except for the header.
 //!
 //! Locks (open-file-description locks on bytes of the file, which have nothing to do with what lies
-//! at those bytes): 0 the publisher, 1 whoever changes the list of engines, 16 + s the frontend in
-//! slot s.
+//! at those bytes): 0 the publisher, 1 the process that changes the list of engines, 16 + 4 s the
+//! frontend in slot s. A process that reaps slot s, or looks whether it is free, locks the byte after
+//! that one as well, in the same call: the length of a lock tells the two apart. No lock of a slot
+//! touches the next one's, for the kernel makes adjacent locks of one open file into one.
 
 use crate::algorithm::counter::PLANES;
 use crate::algorithm::latch::COPIES;
@@ -49,7 +51,14 @@ pub(crate) const PUBLISHER_LOCK: u64 = 0;
 /// The byte whose lock one needs to change the list of engines.
 pub(crate) const ENGINES_LOCK: u64 = 1;
 /// The byte whose lock makes a process the frontend in slot 0.
-pub(crate) const FIRST_SLOT_LOCK: u64 = 16;
+const FIRST_SLOT_LOCK: u64 = 16;
+/// How far the locks of two slots are apart: more than the two bytes that a reaper locks.
+const SLOT_LOCK_STRIDE: u64 = 4;
+
+/// The byte whose lock makes a process the frontend in `slot`.
+pub(crate) fn slot_lock(slot: usize) -> u64 {
+    FIRST_SLOT_LOCK + SLOT_LOCK_STRIDE * slot as u64
+}
 
 const LINE: usize = 128;
 

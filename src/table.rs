@@ -4,13 +4,15 @@ use crate::algorithm::place::Total;
 use crate::algorithm::word::MAX_REQUESTS;
 use crate::engines::Engines;
 use crate::error::{Error, Result};
-use crate::file::{Access, LockFile, Mapping, TableFile};
+use crate::file::{Access, LockFile, Mapping, TableFile, holder};
 use crate::layout::Header;
 use crate::options::Options;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A table that processes of one host share: exact in-flight counts and the last statistics of each
 /// engine.
@@ -87,17 +89,28 @@ impl Table {
         })
     }
 
-    /// Reaps, and waits for others who are reaping already, unless they take long (stopped?).
+    /// Reaps, and waits for others who are reaping already. Not for ever: one that is stopped is a
+    /// living process, which keeps what it reaps.
     pub(crate) fn reap_to_the_end(&self) -> Result<()> {
-        const LOOKS: usize = 50;
-        for _ in 0..LOOKS {
-            self.reap()?;
-            if !self.mapping().registry().is_being_reaped() {
-                break;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        Ok(())
+        const PATIENCE: Duration = Duration::from_millis(200);
+        let registry = self.mapping().registry();
+        let start = Instant::now();
+        let pause = || {
+            thread::sleep(Duration::from_millis(1));
+            start.elapsed() < PATIENCE
+        };
+        self.file
+            .with_spare_lock(|lock| registry.reap_to_the_end(lock, pause))
+            .map_err(|e| self.failed("reaping", e))
+    }
+
+    /// Whether the frontend in a slot lives. `None`: there is none. A lock that cannot be asked for
+    /// says nothing of a death.
+    pub(crate) fn is_alive(&self, slot: usize) -> Option<bool> {
+        let registry = self.mapping().registry();
+        registry
+            .is_alive(slot, || holder(self.as_fd(), slot))
+            .unwrap_or(Some(true))
     }
 
     /// Where the table lies, as it was opened. For a memfd a name that no other process can open.

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::engine::EngineState;
 use crate::engine_id::{EngineId, EngineSelector};
 use crate::file::is_locked;
-use crate::layout::{FIRST_SLOT_LOCK, PUBLISHER_LOCK};
+use crate::layout::PUBLISHER_LOCK;
 use crate::publication::{self, EngineStats, Reading};
 use crate::table::Table;
 use std::os::fd::AsFd;
@@ -80,7 +80,7 @@ pub struct FrontendView {
     pub slot: usize,
     /// Its process, as that sees itself; pid namespaces may differ.
     pub pid: u32,
-    /// Whether the process lives. One that does not is reaped soon.
+    /// Whether the process lives. One that does not is reaped soon, or is just being reaped.
     pub alive: bool,
     /// When it joined.
     pub since: SystemTime,
@@ -208,14 +208,14 @@ impl Table {
         Some(FrontendView {
             slot,
             pid: record.pid.load(Ordering::Relaxed) as u32,
-            alive: !record.word().is_reaping() && self.is_held(FIRST_SLOT_LOCK + slot as u64),
+            alive: self.is_alive(slot)?,
             since: UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH),
             in_flight,
             tokens,
         })
     }
 
-    /// Whether somebody holds a lock. A lock that cannot be asked for says nothing of a death.
+    /// Whether a lock is held. A lock that cannot be asked for says nothing of a death.
     fn is_held(&self, byte: u64) -> bool {
         is_locked(self.as_fd(), byte).unwrap_or(true)
     }

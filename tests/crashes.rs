@@ -1,10 +1,12 @@
 //! K1 to K4: processes are killed, stopped and forked at any moment, and the counts stay exact.
 
 use headcount::{Error, Request, Table};
-use headcount_tests::{Actor, Random, TestTable, eventually, is_root, skipped, spawn_all, spread};
+use headcount_tests::{
+    Actor, Random, TestTable, Traced, eventually, is_root, skipped, spawn_all, spread,
+};
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 
@@ -354,6 +356,82 @@ fn k4_of_several_that_open_at_once_each_finds_the_table_empty() {
             };
             (0..3).for_each(|_| drop(scope.spawn(open)));
         });
+    }
+}
+
+/// A table with a dead frontend, and a reaper that has stopped between taking its lock and all else.
+fn with_a_reaper_half_way() -> (TestTable, Actor, Traced) {
+    let table = TestTable::with_engines(2);
+    let mut reaper = Actor::open(ACTOR, table.path());
+    let mut dead = Actor::join(ACTOR, table.path());
+    assert_eq!(dead.ask("burst 7"), "4 3");
+    dead.kill();
+    let stopped = Traced::after_its_next_lock(&mut reaper, "reap");
+    (table, reaper, stopped)
+}
+
+#[test]
+fn k4_who_opens_waits_for_a_reaper_that_has_only_just_begun() {
+    let mut random = Random::seeded();
+    let mut waited = 0;
+    for round in 0..30 {
+        let (table, mut reaper, stopped) = with_a_reaper_half_way();
+        let path = table.path().to_owned();
+        let opener = thread::spawn(move || {
+            let start = Instant::now();
+            let opened = Table::open(path).unwrap();
+            (opened.snapshot(), start.elapsed())
+        });
+        random.pause(20_000);
+        let waits = !opener.is_finished();
+        // The reaper goes on, or dies where it is.
+        match round % 2 {
+            0 => {
+                stopped.goes_on();
+                assert_eq!(reaper.answer(), "1 frontends 7 requests");
+            }
+            _ => reaper.kill(),
+        }
+        let (view, took) = opener.join().unwrap();
+        if waits && took < Duration::from_millis(200) {
+            waited += 1;
+            let counted: u32 = view.engines.iter().map(|e| e.in_flight).sum();
+            assert_eq!((view.frontends, counted), (vec![], 0), "round {round}");
+        } else {
+            // On a machine with much else to do: it has waited for as long as it waits.
+            assert!(took >= Duration::from_millis(200), "{took:?}, {view:?}");
+        }
+    }
+    assert!(waited > 10, "{waited} of 30 fell into the reap");
+}
+
+#[test]
+fn k4_a_reaper_that_stays_stopped_keeps_nobody_from_opening() {
+    let (table, mut reaper, stopped) = with_a_reaper_half_way();
+    let view = Table::open(table.path()).unwrap().snapshot();
+    let frontend = &view.frontends[0];
+    assert_eq!((frontend.alive, frontend.in_flight), (false, 7));
+    let frontend = table.join().unwrap();
+    assert_eq!(frontend.slot(), 1);
+    stopped.goes_on();
+    assert_eq!(reaper.answer(), "1 frontends 7 requests");
+    assert_eq!(table.in_flight(), [0, 0]);
+}
+
+#[test]
+fn k2_one_who_is_just_being_reaped_is_not_shown_as_alive() {
+    let (table, _reaper, _stopped) = with_a_reaper_half_way();
+    for looker in [
+        Table::open_read_only(table.path()).unwrap(),
+        (*table).clone(),
+    ] {
+        let frontend = &looker.snapshot().frontends[0];
+        assert_eq!((frontend.alive, frontend.in_flight), (false, 7));
+        let found = looker.verify().unwrap();
+        assert!(
+            found.is_consistent() && found.busy.is_empty(),
+            "a reap that goes on is no fault: {found:?}"
+        );
     }
 }
 

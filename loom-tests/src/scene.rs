@@ -3,7 +3,7 @@
 use crate::algorithm::counter::{Counter, Lane, Ledger, PLANES};
 use crate::algorithm::latch::{COPIES, Latch};
 use crate::algorithm::place::{Choice, Total};
-use crate::algorithm::registry::{Locks, Registry, Slot};
+use crate::algorithm::registry::{Holder, Locks, Registry, Slot};
 use crate::algorithm::rows::{Limits, Roster, Rows};
 use crate::algorithm::scan;
 use crate::algorithm::word::{Amount, LaneId, MAX_REQUESTS, RowState, TokenWord, Word};
@@ -27,7 +27,7 @@ pub(crate) struct Scene {
     slots: Vec<Slot>,
     sequence: AtomicU64,
     publications: Vec<AtomicU64>,
-    held: Vec<Mutex<bool>>,
+    held: Vec<Mutex<Option<Holder>>>,
     lanes_per_slot: usize,
     cap: u32,
     total: Option<Total>,
@@ -68,7 +68,7 @@ impl Scene {
             publications: (0..COPIES * PUBLICATION)
                 .map(|_| AtomicU64::new(0))
                 .collect(),
-            held: (0..slots).map(|_| Mutex::new(false)).collect(),
+            held: (0..slots).map(|_| Mutex::new(None)).collect(),
             lanes_per_slot,
             cap: u32::MAX,
             total: None,
@@ -268,13 +268,13 @@ impl Scene {
 
     /// The kernel drops the lock of a process that died.
     pub(crate) fn dies(&self, slot: usize) {
-        *self.held[slot].lock().unwrap() = false;
+        *self.held[slot].lock().unwrap() = None;
     }
 
     /// The kernel drops the locks of processes of which only those in these slots still live.
     pub(crate) fn only_these_live(&self, slots: &[usize]) {
         for (slot, held) in self.held.iter().enumerate() {
-            *held.lock().unwrap() = slots.contains(&slot);
+            *held.lock().unwrap() = slots.contains(&slot).then_some(Holder::Frontend);
         }
     }
 
@@ -282,6 +282,21 @@ impl Scene {
     pub(crate) fn reap(&self) -> usize {
         let Ok(returned) = self.registry().reap(self);
         returned.frontends
+    }
+
+    /// Opens: reaps, and waits for others who do.
+    pub(crate) fn open(&self) {
+        let pause = || {
+            loom::thread::yield_now();
+            true
+        };
+        let Ok(()) = self.registry().reap_to_the_end(self, pause);
+    }
+
+    /// Whether the frontend of a slot lives, if it has one.
+    pub(crate) fn is_alive(&self, slot: usize) -> Option<bool> {
+        let Ok(alive) = self.registry().is_alive(slot, || self.holder(slot));
+        alive
     }
 
     /// Requests and tokens of an engine.
@@ -319,11 +334,22 @@ impl Locks for Scene {
 
     fn try_lock(&self, slot: usize) -> Result<bool, Infallible> {
         let mut held = self.held[slot].lock().unwrap();
-        Ok(!std::mem::replace(&mut *held, true))
+        let is_free = held.is_none();
+        held.get_or_insert(Holder::Visitor);
+        Ok(is_free)
+    }
+
+    fn become_frontend(&self, slot: usize) -> Result<(), Infallible> {
+        *self.held[slot].lock().unwrap() = Some(Holder::Frontend);
+        Ok(())
+    }
+
+    fn holder(&self, slot: usize) -> Result<Option<Holder>, Infallible> {
+        Ok(*self.held[slot].lock().unwrap())
     }
 
     fn unlock(&self, slot: usize) -> Result<(), Infallible> {
-        *self.held[slot].lock().unwrap() = false;
+        *self.held[slot].lock().unwrap() = None;
         Ok(())
     }
 }

@@ -1,14 +1,17 @@
 //! Who has joined: slots, their lanes, and what becomes of them when their frontend dies.
 //!
-//! A slot belongs to whoever holds its *lock*, and the kernel drops that lock with the process
-//! (DESIGN: "who is alive"). The slot's own word only says whether the slot was left in order:
+//! A slot belongs to the process that holds its *lock*, and the kernel drops that lock with the
+//! process. The lock also says what its holder is: a *visitor*, who has yet to see whose the slot is
+//! or reaps it, or the slot's *frontend*. A joiner takes the lock as a visitor and becomes the
+//! frontend while the word still says vacant. So lock and word together leave no doubt:
 //!
 //! | lock | word | meaning |
 //! |---|---|---|
 //! | free | vacant | nobody; may be taken |
-//! | held | vacant | somebody joins or leaves |
-//! | held | taken  | a living frontend |
-//! | held | taken, reaping | its frontend died, and a reaper is at work |
+//! | a visitor's | vacant | a process is about to join, or has just reaped |
+//! | a frontend's | vacant | its frontend joins or leaves |
+//! | a frontend's | taken | its frontend lives |
+//! | a visitor's | taken, reaping or not | its frontend died, and a reaper is at work, or will be when the visitor has looked |
 //! | free | taken, reaping or not | its frontend died: to be reaped |
 //!
 //! Only the holder of the lock changes the word, so a reaper that dies leaves the last line again,
@@ -34,7 +37,7 @@ impl SlotWord {
         self.0 & TAKEN != 0
     }
 
-    /// Whether its frontend died, and is being or was about to be reaped.
+    /// Whether its frontend died, and a reaper is or was at work.
     pub(crate) fn is_reaping(self) -> bool {
         self.0 & REAPING != 0
     }
@@ -92,13 +95,28 @@ impl Slot {
     }
 }
 
+/// What the holder of a slot's lock is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Holder {
+    /// The slot's frontend.
+    Frontend,
+    /// A process that reaps the slot, or has yet to see whose it is.
+    Visitor,
+}
+
 /// The locks that tell who lives. The kernel's in the table; a model's under loom.
 pub(crate) trait Locks {
     /// Why the lock could not be asked for.
     type Error;
 
-    /// Takes the lock of a slot if nobody holds it. Says false if somebody does.
+    /// Takes the lock of a slot as a visitor, if it is free. Says false if it is not.
     fn try_lock(&self, slot: usize) -> Result<bool, Self::Error>;
+
+    /// Makes the visitor that holds the lock of a slot its frontend, without letting go of it.
+    fn become_frontend(&self, slot: usize) -> Result<(), Self::Error>;
+
+    /// What holds the lock of a slot at this instant, if anything does.
+    fn holder(&self, slot: usize) -> Result<Option<Holder>, Self::Error>;
 
     /// Gives the lock of a slot back.
     fn unlock(&self, slot: usize) -> Result<(), Self::Error>;
@@ -136,6 +154,11 @@ impl Registry<'_> {
             // With the lock in hand the word cannot change any more; look again.
             let word = slot.word();
             if !word.is_taken() {
+                // Before the word says so: a taken slot that a visitor holds is a dead frontend's.
+                if let Err(error) = locks.become_frontend(index) {
+                    locks.unlock(index)?;
+                    return Err(error);
+                }
                 for lane in 0..self.lanes_per_slot {
                     self.counter.renew_era(self.lane(index, lane));
                 }
@@ -173,9 +196,54 @@ impl Registry<'_> {
         Ok(returned)
     }
 
-    /// Whether a reaper is at work, or has died at it.
-    pub(crate) fn is_being_reaped(&self) -> bool {
-        self.slots.iter().any(|slot| slot.word().is_reaping())
+    /// Reaps, and then waits for others who are reaping: who died before the call holds nothing when
+    /// this returns. Calls `pause` before each further look, and gives up when that says false.
+    pub(crate) fn reap_to_the_end<L: Locks>(
+        &self,
+        locks: &L,
+        mut pause: impl FnMut() -> bool,
+    ) -> Result<(), L::Error> {
+        loop {
+            self.reap(locks)?;
+            if !self.is_unsettled(locks)? || !pause() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether a slot has a dead frontend. After a pass of `reap` that is one whose lock the pass
+    /// found in a visitor's hands, or one who died since.
+    fn is_unsettled<L: Locks>(&self, locks: &L) -> Result<bool, L::Error> {
+        for slot in 0..self.slots.len() {
+            if self.is_alive(slot, || locks.holder(slot))? == Some(false) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the frontend of a slot lives. `None`: the slot has none.
+    pub(crate) fn is_alive<E>(
+        &self,
+        slot: usize,
+        holder: impl Fn() -> Result<Option<Holder>, E>,
+    ) -> Result<Option<bool>, E> {
+        // Each further look takes a process that joins, leaves or reaps at that very instant.
+        const LOOKS: usize = 100;
+        let slot = &self.slots[slot];
+        for _ in 0..LOOKS {
+            let word = slot.word();
+            if !word.is_taken() {
+                return Ok(None);
+            }
+            let is_held = holder()? == Some(Holder::Frontend);
+            // A word that is the same has been so all the while, for it counts those who join. If it is
+            // not, the lock may have been that of the frontend after this one.
+            if slot.word() == word {
+                return Ok(Some(is_held));
+            }
+        }
+        Ok(None)
     }
 
     /// What the lanes of a slot have done on a row, together.

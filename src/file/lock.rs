@@ -1,12 +1,13 @@
 //! Who is alive: open-file-description locks on bytes of the table.
 //!
 //! The kernel drops such a lock when the last descriptor of the open file is closed: at the
-//! process's death, whatever it died of, in whatever pid namespace, at once. Each [`LockFile`] is an
+//! process's death, whatever it died of, in whatever pid namespace, as soon as its memory is gone
+//! and, if it dumps core, the dump is written. Each [`LockFile`] is an
 //! open file of its own, so locks of one process exclude each other as those of two do.
 
 use super::fork::{Birth, ClosedInChild};
-use crate::algorithm::registry::Locks;
-use crate::layout::FIRST_SLOT_LOCK;
+use crate::algorithm::registry::{Holder, Locks};
+use crate::layout::slot_lock;
 use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::mem::ManuallyDrop;
@@ -45,9 +46,13 @@ impl LockFile {
         self.birth.is_here()
     }
 
-    /// Takes the lock of a byte if nobody holds it. Says false if somebody does.
+    /// Takes the lock of a byte if it is free. Says false if it is not.
     pub(crate) fn try_lock_byte(&self, byte: u64) -> io::Result<bool> {
-        match ofd(self.fd.as_fd(), libc::F_OFD_SETLK, libc::F_WRLCK, byte) {
+        self.try_lock_range(Range { byte, length: 1 })
+    }
+
+    fn try_lock_range(&self, range: Range) -> io::Result<bool> {
+        match ofd(self.fd.as_fd(), libc::F_OFD_SETLK, libc::F_WRLCK, range) {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.raw_os_error() == Some(libc::EACCES) => Ok(false),
@@ -55,43 +60,93 @@ impl LockFile {
         }
     }
 
-    /// Gives the lock of a byte back.
-    pub(crate) fn unlock_byte(&self, byte: u64) -> io::Result<()> {
-        ofd(self.fd.as_fd(), libc::F_OFD_SETLK, libc::F_UNLCK, byte).map(drop)
+    fn unlock_range(&self, range: Range) -> io::Result<()> {
+        ofd(self.fd.as_fd(), libc::F_OFD_SETLK, libc::F_UNLCK, range).map(drop)
     }
 }
 
-/// Whether somebody holds the lock of a byte, as seen from any descriptor of the file.
-pub(crate) fn is_locked(table: BorrowedFd<'_>, byte: u64) -> io::Result<bool> {
-    let found = ofd(table, libc::F_OFD_GETLK, libc::F_WRLCK, byte)?;
-    Ok(found != libc::F_UNLCK)
+/// Bytes that are locked together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Range {
+    byte: u64,
+    length: u64,
 }
 
-/// One lock call on one byte; returns the type of lock that the kernel left in the request.
-fn ofd(fd: BorrowedFd<'_>, command: i32, kind: i32, byte: u64) -> io::Result<i32> {
+/// What the frontend in a slot locks.
+fn of_frontend(slot: usize) -> Range {
+    Range {
+        byte: slot_lock(slot),
+        length: 1,
+    }
+}
+
+/// What a process locks that reaps a slot, or looks whether it is free.
+fn of_visitor(slot: usize) -> Range {
+    Range {
+        byte: slot_lock(slot),
+        length: 2,
+    }
+}
+
+/// Whether the lock of a byte is held, as seen from any descriptor of the file.
+pub(crate) fn is_locked(table: BorrowedFd<'_>, byte: u64) -> io::Result<bool> {
+    Ok(held(table, Range { byte, length: 1 })?.is_some())
+}
+
+/// What holds the lock of a slot, as seen from any descriptor of the file. One system call, whose
+/// answer is of one instant: only one lock can lie on the slot's byte, and its length says whose it is.
+pub(crate) fn holder(table: BorrowedFd<'_>, slot: usize) -> io::Result<Option<Holder>> {
+    let found = held(table, of_frontend(slot))?;
+    Ok(found.map(|range| match range == of_visitor(slot) {
+        true => Holder::Visitor,
+        false => Holder::Frontend,
+    }))
+}
+
+/// The range of another open file's lock that lies on a range, if there is one.
+fn held(table: BorrowedFd<'_>, range: Range) -> io::Result<Option<Range>> {
+    let found = ofd(table, libc::F_OFD_GETLK, libc::F_WRLCK, range)?;
+    Ok((i32::from(found.l_type) != libc::F_UNLCK).then_some(Range {
+        byte: found.l_start as u64,
+        length: found.l_len as u64,
+    }))
+}
+
+/// One lock call; returns the request as the kernel has left it.
+fn ofd(fd: BorrowedFd<'_>, command: i32, kind: i32, range: Range) -> io::Result<libc::flock> {
     // SAFETY: a C structure of integers, of which zeros are a value.
     let mut request: libc::flock = unsafe { std::mem::zeroed() };
     request.l_type = kind as libc::c_short;
     request.l_whence = libc::SEEK_SET as libc::c_short;
-    request.l_start = byte as libc::off_t;
-    request.l_len = 1;
+    request.l_start = range.byte as libc::off_t;
+    request.l_len = range.length as libc::off_t;
     // SAFETY: these commands read and write one `flock`, which lives until the call returns.
     let code = unsafe { libc::fcntl(fd.as_raw_fd(), command, &raw mut request) };
     if code == -1 {
         return Err(io::Error::last_os_error());
     }
-    Ok(request.l_type.into())
+    Ok(request)
 }
 
 impl Locks for LockFile {
     type Error = io::Error;
 
     fn try_lock(&self, slot: usize) -> io::Result<bool> {
-        self.try_lock_byte(FIRST_SLOT_LOCK + slot as u64)
+        self.try_lock_range(of_visitor(slot))
+    }
+
+    fn become_frontend(&self, slot: usize) -> io::Result<()> {
+        // The first byte stays locked all the while.
+        let byte = slot_lock(slot) + 1;
+        self.unlock_range(Range { byte, length: 1 })
+    }
+
+    fn holder(&self, slot: usize) -> io::Result<Option<Holder>> {
+        holder(self.fd.as_fd(), slot)
     }
 
     fn unlock(&self, slot: usize) -> io::Result<()> {
-        self.unlock_byte(FIRST_SLOT_LOCK + slot as u64)
+        self.unlock_range(of_visitor(slot))
     }
 }
 

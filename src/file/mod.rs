@@ -7,6 +7,6 @@ mod open;
 mod pass;
 
 pub(crate) use fork::Birth;
-pub(crate) use lock::{LockFile, is_locked};
+pub(crate) use lock::{LockFile, holder, is_locked};
 pub(crate) use mapping::{EngineRecord, Mapping};
 pub(crate) use open::{Access, TableFile, open_to_read};

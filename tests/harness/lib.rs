@@ -4,11 +4,13 @@ mod actor;
 mod damage;
 mod prometheus;
 mod random;
+mod traced;
 
 pub use actor::{Actor, spawn_all};
 pub use damage::{Damage, Part};
 pub use prometheus::prometheus_approves;
 pub use random::Random;
+pub use traced::Traced;
 
 use headcount::{Options, Table};
 use std::ops::Deref;
