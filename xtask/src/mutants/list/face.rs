@@ -106,8 +106,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "locks are those of the process, not of the open file",
         "src/file/lock.rs",
         &[(
-            "ofd(self.fd.as_fd(), libc::F_OFD_SETLK, libc::F_WRLCK, byte)",
-            "ofd(self.fd.as_fd(), libc::F_SETLK, libc::F_WRLCK, byte)",
+            "ofd(self.fd.as_fd(), libc::F_OFD_SETLK, libc::F_WRLCK, range)",
+            "ofd(self.fd.as_fd(), libc::F_SETLK, libc::F_WRLCK, range)",
         )],
         Catcher::Test("crashes", "k"),
     ),

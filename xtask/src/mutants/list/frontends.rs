@@ -21,9 +21,9 @@ pub(super) const FAULTS: &[Mutant] = &[
         REGISTRY,
         &[(
             "            if !word.is_taken() {
-                for lane",
+                // Before",
             "            {
-                for lane",
+                // Before",
         )],
         Catcher::Model("k1_a_slot_whose_frontend_has_just_died"),
     ),

@@ -6,6 +6,7 @@ mod evidence;
 mod face;
 mod frontends;
 mod ids;
+mod opening;
 mod publishing;
 
 use std::fmt;
@@ -83,6 +84,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         publishing::FAULTS,
         frontends::FAULTS,
         ids::FAULTS,
+        opening::FAULTS,
         face::FAULTS,
     ]
     .into_iter()
