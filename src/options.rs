@@ -128,7 +128,9 @@ impl Options {
     }
 
     /// Opens the table at `path`, if its options are those that were set here, and returns what
-    /// dead frontends held. So when every process is gone, the next finds the table empty.
+    /// dead frontends held. So when every process is gone, the next finds the table empty: also if
+    /// others open it at the same instant, for it waits for those that are reaping already, for at most
+    /// 200 ms, since one of them may be stopped. Costs two system calls for each living frontend.
     ///
     /// # Errors
     /// [`Error::NotFound`], [`Error::NotATable`], [`Error::Symlink`], [`Error::Owner`],
@@ -195,7 +197,7 @@ impl Options {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn from_fd(&self, fd: impl AsFd) -> Result<Table> {
-        self.opened(TableFile::reopen(fd.as_fd(), self.any_owner)?)
+        self.opened(TableFile::reopen(fd.as_fd(), None, self.any_owner)?)
     }
 
     pub(crate) fn allows_any_owner(&self) -> bool {
@@ -208,7 +210,7 @@ impl Options {
         Ok(table)
     }
 
-    fn opened(&self, file: TableFile) -> Result<Table> {
+    pub(crate) fn opened(&self, file: TableFile) -> Result<Table> {
         self.compare(&file)?;
         let table = Table::from_file(file);
         if table.access() == Access::ReadWrite {

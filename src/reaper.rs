@@ -38,6 +38,7 @@ impl Table {
             .spawn(move || {
                 while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
                     let failed = table.reap().err().map(|error| error.to_string());
+                    let failed = failed.or_else(|| table.path_trouble());
                     if let Ok(mut last_error) = noted.lock() {
                         *last_error = failed;
                     }
@@ -54,7 +55,8 @@ impl Table {
 }
 
 impl Reaper {
-    /// The error of the last reap, if that failed; it is tried again at the next interval.
+    /// The error of the last reap, if that failed; it is tried again at the next interval. Or that the
+    /// table does not lie at its path any more, see [`Table::path_state`].
     pub fn last_error(&self) -> Option<String> {
         self.last_error.lock().map_or(None, |error| error.clone())
     }

@@ -73,7 +73,12 @@ impl Table {
     /// [`reap_every`](Self::reap_every). Costs one system call for each living frontend, and needs no
     /// descriptor but one that the table has had since it was opened.
     ///
-    /// What a dead frontend held stays counted while another process that was reaping it is stopped.
+    /// What a dead frontend held stays counted while another process that was reaping it is stopped,
+    /// and while the kernel has not ended it yet: a process that is killed or that crashes gives its
+    /// memory back first, at some 5 GB a second, and writes its core dump before that if it makes one, at
+    /// some 1 GB a second. Keep frontends of large memory from that where it matters, with
+    /// `ulimit -c 0`, or, where dumps go to a program (`/proc/sys/kernel/core_pattern` begins with `|`,
+    /// for which that limit does not count), with `echo 0 >/proc/self/coredump_filter` before they start.
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::Io`].
@@ -113,9 +118,20 @@ impl Table {
             .unwrap_or(Some(true))
     }
 
-    /// Where the table lies, as it was opened. For a memfd a name that no other process can open.
+    /// Where the table lies, as it was opened, or as its parent opened it that passed it on. For a memfd
+    /// a name that no other process can open. Whether it still lies there: [`Self::path_state`].
     pub fn path(&self) -> &Path {
         &self.file.path
+    }
+
+    /// Where the table lies, whatever this process's directory is by now. `None`: it has no path.
+    pub(crate) fn absolute_path(&self) -> Option<&Path> {
+        self.file.absolute_path.as_deref()
+    }
+
+    /// Which file it is: its device and its number there.
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        self.file.identity
     }
 
     pub(crate) fn from_file(file: TableFile) -> Self {

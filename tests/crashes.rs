@@ -169,6 +169,42 @@ fn k2_a_stopped_process_is_alive() {
 }
 
 #[test]
+fn k2_a_crash_counts_as_life_until_its_core_is_written_and_that_can_be_bounded() {
+    const BYTES: u64 = 64 << 20;
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
+    if pattern.starts_with(['|', '/']) {
+        return skipped("k2_a_crash", "core dumps do not go to the directory of the process");
+    }
+    for (how, written) in [
+        ("dump", BYTES..u64::MAX),
+        ("no-memory-in-dump", 1..BYTES / 4),
+        ("no-dump", 0..1),
+    ] {
+        let table = TestTable::with_engines(1);
+        let directory = headcount_tests::directory();
+        let mut actor = Actor::start(Command::new(ACTOR).current_dir(directory.path()));
+        assert_eq!(actor.ask(&format!("open {}", table.path().display())), "ok");
+        assert_eq!(actor.ask("join"), "slot 0");
+        assert_eq!(actor.ask("burst 3"), "3");
+        let dump = || {
+            let files = std::fs::read_dir(directory.path()).unwrap();
+            files
+                .map(|file| file.unwrap().metadata().unwrap().len())
+                .sum::<u64>()
+        };
+        actor.tell(&format!("crash {BYTES} {how}"));
+        let mut size = 0;
+        eventually("the end", || {
+            let alive = table.snapshot().frontends[0].alive;
+            size = dump();
+            !alive
+        });
+        assert!(written.contains(&size), "{how}: {size} bytes");
+        assert_eq!(table.reap().unwrap().requests, 3, "{how}");
+    }
+}
+
+#[test]
 fn k2_a_living_pid_does_not_keep_a_dead_lane() {
     // An exec keeps the pid and ends the program that held the lane.
     let table = TestTable::with_engines(1);

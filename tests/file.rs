@@ -1,6 +1,6 @@
 //! F1 to F4: what is created, what is opened, and what is refused.
 
-use headcount::{Engine, Error, Options, Table};
+use headcount::{Engine, Error, FaultKind, Options, PathState, Table};
 use headcount_tests::{Actor, Random, TestTable, directory, eventually, is_root, skipped};
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
@@ -357,6 +357,91 @@ fn f3_a_memfd_is_sealed_and_inherited_by_a_child() {
         stranger.ask("inherit").starts_with("error NotFound"),
         "it was not passed"
     );
+}
+
+#[test]
+fn a_passed_table_goes_to_that_child_and_no_further() {
+    let table = options().memfd().unwrap();
+    let other = TestTable::with_engines(1);
+    let mut actor = Actor::start(table.pass_to(&mut Command::new(ACTOR)));
+    assert_eq!(actor.ask("inherit"), "ok");
+    assert_eq!(actor.ask("inherit"), "ok", "twice is as good as once");
+    let theirs = actor.ask("child-has-table");
+    assert!(!theirs.contains("headcount"), "{theirs}");
+    // The variable goes further than the descriptor: it must not lead to anything.
+    let none = actor.ask("child-inherits");
+    assert!(none.starts_with("error NotFound"), "{none}");
+    let another = actor.ask(&format!("child-inherits {}", other.path().display()));
+    assert!(another.starts_with("error NotFound"), "{another}");
+    assert_eq!(actor.ask("join"), "slot 0");
+    assert_eq!(table.snapshot().frontends.len(), 1);
+}
+
+#[test]
+fn those_who_use_a_table_know_whether_it_lies_at_its_path() {
+    let table = TestTable::with_engines(2);
+    let path = table.path();
+    let mut users = [
+        Actor::join(ACTOR, path),
+        Actor::start(Command::new(ACTOR).current_dir(path.parent().unwrap())),
+        Actor::start(table.pass_to(&mut Command::new(ACTOR))),
+    ];
+    assert_eq!(users[1].ask("open table"), "ok");
+    assert_eq!(users[1].ask("go /"), "ok");
+    assert_eq!(users[2].ask("inherit"), "ok");
+    for user in &mut users {
+        assert_eq!(user.ask("reap-every 5"), "ok");
+    }
+    let mut see = |state: PathState, says: &str| {
+        let found = table.verify().unwrap();
+        let kinds: Vec<_> = found.faults.iter().map(|fault| fault.kind).collect();
+        let expected: &[_] = if state.is_split() {
+            &[FaultKind::Path]
+        } else {
+            &[]
+        };
+        assert_eq!((table.path_state().unwrap(), &*kinds), (state, expected));
+        for user in &mut users {
+            assert_eq!(user.ask("path-state"), format!("{state:?}"));
+            eventually("what the reaper says", || {
+                let said = user.ask("reaper-says");
+                said.contains(says) && (says == "nothing" || said.contains("/table "))
+            });
+        }
+    };
+    let away = path.with_file_name("away");
+    see(PathState::Here, "nothing");
+    fs::rename(path, &away).unwrap();
+    see(PathState::Gone, "was removed or renamed");
+    let other = options().create(path).unwrap();
+    see(PathState::Replaced, "was replaced by another file");
+    assert_eq!(other.path_state().unwrap(), PathState::Here);
+    fs::rename(&away, path).unwrap();
+    see(PathState::Here, "nothing");
+    assert_eq!(other.path_state().unwrap(), PathState::Replaced);
+    fs::remove_file(path).unwrap();
+    see(PathState::Gone, "was removed or renamed");
+    symlink(&away, path).unwrap();
+    see(PathState::Replaced, "was replaced by another file");
+    fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    see(PathState::Gone, "was removed or renamed");
+    // It goes on nevertheless, and all of these are still one.
+    assert_eq!(users[0].ask("burst 4"), "2 2");
+    assert_eq!(users[2].ask("join"), "slot 1");
+    assert_eq!(users[2].ask("burst 2"), "1 1");
+    assert_eq!(table.in_flight(), [3, 3]);
+}
+
+#[test]
+fn a_table_without_a_path_says_so() {
+    let memfd = options().memfd().unwrap();
+    assert_eq!(memfd.path_state().unwrap(), PathState::NoPath);
+    let (_directory, path) = left_behind();
+    let table = Table::open(&path).unwrap();
+    let by_descriptor = Options::default().from_fd(&table).unwrap();
+    assert_eq!(by_descriptor.path_state().unwrap(), PathState::NoPath);
+    assert_eq!(table.path_state().unwrap(), PathState::Here);
+    assert!(memfd.verify().unwrap().is_consistent());
 }
 
 #[test]

@@ -24,7 +24,12 @@ pub(crate) enum Access {
 #[derive(Debug)]
 pub(crate) struct TableFile {
     pub(crate) file: File,
+    /// As it was given, for messages.
     pub(crate) path: PathBuf,
+    /// Where the file lies, whatever this process's directory is by now. `None`: it has no path.
+    pub(crate) absolute_path: Option<PathBuf>,
+    /// Which file it is: its device and its number there.
+    pub(crate) identity: (u64, u64),
     pub(crate) header: Header,
     pub(crate) access: Access,
     pub(crate) mapping: Mapping,
@@ -76,7 +81,8 @@ impl TableFile {
         };
         // The umask has no say in what was asked for.
         rustix::fs::fchmod(&file, mode).map_err(|e| at.failed("setting the mode of", e))?;
-        let table = Self::finish(file, path, header, fill)?;
+        let mut table = Self::finish(file, path, header, fill)?;
+        table.absolute_path = absolute(path)?;
         let unnamed = format!("/proc/thread-self/fd/{}", table.file.as_raw_fd());
         let (from, to) = (rustix::fs::CWD, rustix::fs::CWD);
         match rustix::fs::linkat(from, unnamed, to, path, AtFlags::SYMLINK_FOLLOW) {
@@ -109,15 +115,25 @@ impl TableFile {
             Access::ReadOnly => OFlags::RDONLY,
         };
         let file = open_file(path, mode, any_owner)?;
-        Self::validate(file, path, access, any_owner)
+        let mut table = Self::validate(file, path, access, any_owner)?;
+        table.absolute_path = absolute(path)?;
+        Ok(table)
     }
 
-    /// Opens the table behind a descriptor, as an open file of its own.
-    pub(crate) fn reopen(fd: BorrowedFd<'_>, any_owner: bool) -> Result<Self> {
-        let path = PathBuf::from(format!("/proc/thread-self/fd/{}", fd.as_raw_fd()));
-        let file = rustix::fs::open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|error| At(&path).failed("opening anew", error))?;
-        Self::validate(file.into(), &path, Access::ReadWrite, any_owner)
+    /// Opens the table behind a descriptor, as an open file of its own. Its absolute path, if it has
+    /// one, is for messages and for [`Table::path_state`](crate::Table::path_state).
+    pub(crate) fn reopen(
+        fd: BorrowedFd<'_>,
+        path: Option<PathBuf>,
+        any_owner: bool,
+    ) -> Result<Self> {
+        let link = PathBuf::from(format!("/proc/thread-self/fd/{}", fd.as_raw_fd()));
+        let name = path.as_deref().unwrap_or(&link);
+        let file = rustix::fs::open(&link, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|error| At(name).failed("opening anew", error))?;
+        let mut table = Self::validate(file.into(), name, Access::ReadWrite, any_owner)?;
+        table.absolute_path = path;
+        Ok(table)
     }
 
     /// Reserves the memory of a new table and fills it.
@@ -135,9 +151,12 @@ impl TableFile {
         let mapping =
             Mapping::new(&file, layout, Access::ReadWrite).map_err(|e| at.failed("mapping", e))?;
         fill(&mapping);
+        let stat = rustix::fs::fstat(&file).map_err(|e| at.failed("examining", e))?;
         Ok(Self {
             file,
             path: path.into(),
+            absolute_path: None,
+            identity: (stat.st_dev, stat.st_ino),
             header,
             access: Access::ReadWrite,
             spare_lock: Mutex::new(None),
@@ -190,6 +209,8 @@ impl TableFile {
         Ok(Self {
             file,
             path: path.into(),
+            absolute_path: None,
+            identity: (stat.st_dev, stat.st_ino),
             header,
             access,
             spare_lock: Mutex::new(None),
@@ -202,6 +223,12 @@ impl AsFd for TableFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
+}
+
+/// Where a path leads, also when this process has gone to another directory.
+fn absolute(path: &Path) -> Result<Option<PathBuf>> {
+    let absolute = std::path::absolute(path).map_err(|e| At(path).failed("locating", e))?;
+    Ok(Some(absolute))
 }
 
 /// Opens what lies at `path` to read it, and says how long it is. Nothing of what it holds is looked

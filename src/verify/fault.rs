@@ -22,6 +22,9 @@ pub struct Fault {
 pub enum FaultKind {
     /// The header is not the one that the table was opened with.
     Header,
+    /// The file does not lie at the path any more at which it was opened; see
+    /// [`Table::path_state`](crate::Table::path_state).
+    Path,
     /// The file is longer or shorter than its header says.
     Size,
     /// The file is open to more users than its creator said.
@@ -47,6 +50,7 @@ impl FaultKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Header => "header",
+            Self::Path => "path",
             Self::Size => "size",
             Self::Mode => "mode",
             Self::Requests => "requests",

@@ -3,6 +3,7 @@
 use super::{Fault, FaultKind, Verification};
 use crate::error::Result;
 use crate::layout::{BadHeader, HEADER_BYTES, Header, VERSION};
+use crate::path_state::PathState;
 use crate::table::Table;
 
 impl Table {
@@ -19,6 +20,16 @@ impl Table {
             let is = format!("open to more users, by its mode {mode:04o},");
             let should = format!("{allowed:04o}, with which it was created");
             (found.faults).push(Fault::new(FaultKind::Mode, "the file", is, should));
+        }
+        if let Ok(state) = self.path_state()
+            && state.is_split()
+        {
+            let is = match state {
+                PathState::Gone => "nothing lies there",
+                _ => "another file lies there",
+            };
+            let at = self.path().display();
+            (found.faults).push(Fault::new(FaultKind::Path, at, is, "this table"));
         }
         let mut bytes = [0; HEADER_BYTES];
         let read = rustix::io::pread(self, &mut bytes, 0)

@@ -28,6 +28,13 @@
 //! | `fork-while-opening PATH` | `ok`, if a child that was forked while a thread opened PATH can open it |
 //! | `use-up-descriptors` | `ok`; no more can be opened |
 //! | `reap` | `F frontends R requests` |
+//! | `path-state` | `Here`, `Gone`, `Replaced` or `NoPath` |
+//! | `child-has-table` | the file that a child of this process has at the number of the table that it inherited |
+//! | `child-inherits [PATH]` | what a child of this process is told when it inherits; PATH: it has that file at the table's number |
+//! | `reap-every MS` | `ok` |
+//! | `reaper-says` | the last error of that reaper, or `nothing` |
+//! | `crash BYTES HOW` | nothing: the process ends with so much memory; HOW: `dump`, `no-dump`, `no-memory-in-dump` |
+//! | `go DIRECTORY` | `ok` |
 //! | `exec-sleep` | nothing: the process goes on as another program |
 //! | `no-system-calls N` | `ok`, after N times route and finish with all system calls forbidden |
 //!
@@ -37,17 +44,22 @@
 
 mod churn;
 mod comers;
+mod ending;
 mod everything;
 mod forked;
+mod passed;
 
 use churn::{Churn, WorkDone};
 use comers::Comers;
-use headcount::{Engine, EngineStats, Error, Frontend, Options, Permit, Publisher, Request, Table};
+use headcount::{
+    Engine, EngineStats, Error, Frontend, Options, Permit, Publisher, Reaper, Request, Table,
+};
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 type Answer = Result<String, Box<dyn std::error::Error>>;
 
@@ -59,6 +71,7 @@ struct Actor {
     permits: Vec<Permit>,
     churn: Option<Churn>,
     comers: Option<Arc<Comers>>,
+    reaper: Option<Reaper>,
     work: WorkDone,
 }
 
@@ -250,6 +263,24 @@ impl Actor {
                     "{} frontends {} requests",
                     reaped.frontends, reaped.requests
                 ))
+            }
+            ["path-state"] => Ok(format!("{:?}", self.table()?.path_state()?)),
+            ["child-has-table"] => passed::child_has_table(),
+            ["child-inherits"] => passed::child_inherits(None),
+            ["child-inherits", path] => passed::child_inherits(Some(path)),
+            ["reap-every", period] => {
+                let period = Duration::from_millis(period.parse()?);
+                self.reaper = Some(self.table()?.reap_every(period)?);
+                ok()
+            }
+            ["reaper-says"] => {
+                let reaper = self.reaper.as_ref().ok_or("no reaper")?;
+                Ok(reaper.last_error().unwrap_or("nothing".to_owned()))
+            }
+            ["crash", bytes, how] => Err(ending::crash(bytes.parse()?, how)?.into()),
+            ["go", directory] => {
+                std::env::set_current_dir(directory)?;
+                ok()
             }
             ["exec-sleep"] => Err(Command::new("sleep")
                 .arg("1000")

@@ -1,0 +1,32 @@
+//! Ends that take the kernel a while.
+
+use std::io;
+
+/// Crashes with so many bytes of memory in use. Returns why it could not.
+pub(crate) fn crash(bytes: usize, how: &str) -> io::Result<String> {
+    match how {
+        "dump" => limit_of_dumps(libc::RLIM_INFINITY)?,
+        "no-dump" => limit_of_dumps(0)?,
+        "no-memory-in-dump" => {
+            limit_of_dumps(libc::RLIM_INFINITY)?;
+            std::fs::write("/proc/self/coredump_filter", "0")?;
+        }
+        _ => return Ok(format!("no such way to crash: {how}")),
+    }
+    let memory = vec![1_u8; bytes];
+    std::hint::black_box(&memory);
+    std::process::abort()
+}
+
+/// Sets the size of core dumps, as `ulimit -c` does.
+fn limit_of_dumps(bytes: libc::rlim_t) -> io::Result<()> {
+    let limit = libc::rlimit {
+        rlim_cur: bytes,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: reads that structure only.
+    match unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const limit) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,46 @@
+//! What the children of a process get that has inherited a table.
+
+use crate::Answer;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+/// The file that a child has at the number of the table that this process was passed.
+pub(crate) fn child_has_table() -> Answer {
+    let link = format!("/proc/self/fd/{}", number()?);
+    let said = Command::new("readlink").arg(link).output()?;
+    Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned())
+}
+
+/// What a child is told that inherits in its turn. With a path it has the file there at the number.
+pub(crate) fn child_inherits(path: Option<&str>) -> Answer {
+    let mut command = Command::new(std::env::current_exe()?);
+    if let Some(path) = path {
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
+        let number = number()?;
+        let put_there = move || {
+            // SAFETY: makes a copy of one descriptor of the child's own.
+            match unsafe { libc::dup2(file.as_raw_fd(), number) } {
+                -1 => Err(io::Error::last_os_error()),
+                _ => Ok(()),
+            }
+        };
+        // SAFETY: between fork and exec this makes one system call, and allocates nothing.
+        unsafe { command.pre_exec(put_there) };
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(b"inherit\n")?;
+    }
+    let said = child.wait_with_output()?;
+    Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned())
+}
+
+fn number() -> Result<i32, Box<dyn std::error::Error>> {
+    let variable = std::env::var("HEADCOUNT_TABLE_FD")?;
+    let number = variable.split(':').next().unwrap_or_default();
+    Ok(number.parse()?)
+}
