@@ -173,7 +173,10 @@ fn k2_a_crash_counts_as_life_until_its_core_is_written_and_that_can_be_bounded()
     const BYTES: u64 = 64 << 20;
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap();
     if pattern.starts_with(['|', '/']) {
-        return skipped("k2_a_crash", "core dumps do not go to the directory of the process");
+        return skipped(
+            "k2_a_crash",
+            "core dumps do not go to the directory of the process",
+        );
     }
     for (how, written) in [
         ("dump", BYTES..u64::MAX),

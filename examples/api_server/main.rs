@@ -23,6 +23,8 @@
 //! - `worker`: accepts, and hands each request to `proxy`. That reads an `upload`, asks the table for
 //!   an engine, sends the request over an `exchange` with it, and answers with an `answer`, the body
 //!   that owns the permit.
+//! - `table_path`: says so when the table's file is removed or replaced. Parent and workers have the
+//!   table by its descriptor, so that they stay in one.
 //! - Workers have no list of engines: an engine's name in the table is its address.
 
 mod affinity;
@@ -44,6 +46,7 @@ mod prompt;
 mod proxy;
 mod refusal;
 mod status;
+mod table_path;
 mod upload;
 mod worker;
 

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::lifeline::End;
 use crate::notice::{say, tell};
 use crate::options::Options;
-use crate::{child, listener, mock_engine, probe};
+use crate::{child, listener, mock_engine, probe, table_path};
 use headcount::Table;
 use std::io;
 use std::sync::Arc;
@@ -52,6 +52,8 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
         workers.spawn(Arc::clone(&parent).keep_worker(stopping.clone()));
     }
     let probes = tokio::spawn(probe::probe(parent.table.clone(), parent.options.clone()));
+    let every = parent.options.probe_every;
+    let looks = tokio::spawn(table_path::watch(parent.table.clone(), every));
     tell(format_args!("listening on http://{address}"));
     for engine in &list {
         tell(format_args!("engine {}", engine.name));
@@ -72,6 +74,7 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
     let _ = stop.send(true);
     while workers.join_next().await.is_some() {}
     probes.abort();
+    looks.abort();
     mock_engine::end(mocks).await;
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::proxy::Reply;
 use crate::refusal::{json, text};
+use crate::table_path;
 use headcount::{EngineState, EngineView, Table};
 use hyper::{Response, StatusCode};
 use std::fmt::Write;
@@ -19,6 +20,7 @@ pub(crate) fn health(table: &Table) -> Response<Reply> {
     });
     let content = serde_json::json!({
         "status": if is_well { "ok" } else { "no engine" },
+        "table": table_path::name(table),
         "workers": view.frontends.iter().filter(|f| f.alive).count(),
         "engines": engines.collect::<Vec<_>>(),
     });
@@ -103,6 +105,14 @@ pub(crate) fn metrics(table: &Table) -> Response<Reply> {
     for frontend in &view.frontends {
         let labels = format!("frontend=\"{}\",pid=\"{}\"", frontend.slot, frontend.pid);
         sample(&mut out, name, &labels, frontend.in_flight as f64);
+    }
+    if let Ok(state) = table.path_state() {
+        let help =
+            "1 if the table lies at its path or has none, 0 if its file was removed or replaced.";
+        describe(&mut out, "table_linked", "gauge", help);
+        let linked = u8::from(!state.is_split());
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "headcount_table_linked {linked}");
     }
     text(StatusCode::OK, "text/plain; version=0.0.4", out)
 }

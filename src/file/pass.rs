@@ -118,7 +118,11 @@ mod tests {
 
     #[test]
     fn what_a_child_is_told_is_what_it_reads() {
-        for path in [None, Some("/dev/shm/a table: with a colon"), Some("/\u{e9}")] {
+        for path in [
+            None,
+            Some("/dev/shm/a table: with a colon"),
+            Some("/\u{e9}"),
+        ] {
             let passed = Passed {
                 fd: 7,
                 device: 0x1f,
@@ -131,7 +135,15 @@ mod tests {
 
     #[test]
     fn f2_nothing_but_what_was_passed_is_read() {
-        for bad in ["", "5", "-1:1:1:", "5:1:1", "5:g:1:", "99999999999:1:1:", ":::"] {
+        for bad in [
+            "",
+            "5",
+            "-1:1:1:",
+            "5:1:1",
+            "5:g:1:",
+            "99999999999:1:1:",
+            ":::",
+        ] {
             assert_eq!(Passed::from_variable(bad.as_ref()), None, "{bad}");
         }
     }

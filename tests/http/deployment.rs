@@ -3,6 +3,7 @@
 use crate::stream::Stream;
 use headcount::{EngineState, Table};
 use headcount_tests::{eventually, state};
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -35,6 +36,22 @@ impl Deployment {
         }
         command.args(options);
         Self::start_in(headcount_tests::directory(), &free_address(), command)
+    }
+
+    /// Starts workers whose standard error goes to the file `log`.
+    pub(crate) fn start_with_log(engines: &[SocketAddr]) -> Self {
+        let directory = headcount_tests::directory();
+        let mut command = Command::new(PROGRAM);
+        for engine in engines {
+            command.args(["--engine", &format!("http://{engine}")]);
+        }
+        command.stderr(File::create(directory.path().join("log")).unwrap());
+        Self::start_in(directory, &free_address(), command)
+    }
+
+    /// What is in the file `log`.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
 
     /// Starts workers by a list of engines in a file.

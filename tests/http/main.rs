@@ -11,3 +11,4 @@ mod load;
 mod proxying;
 mod reload;
 mod stream;
+mod table_path;
