@@ -54,7 +54,11 @@ fn it_does_not_remove_a_table_in_use_unless_forced() {
     assert_eq!(publisher.ask("publisher"), "ok");
     let said = on(scene.path(), "rm PATH").refused(1);
     assert!(said.contains("publisher"), "{said}");
-    on(scene.path(), "rm PATH --force").fine();
+    let said = on(scene.path(), "rm PATH --force").fine();
+    assert!(
+        said.contains("publisher") && said.contains("start it anew"),
+        "{said}"
+    );
     assert!(!scene.path().exists());
 }
 

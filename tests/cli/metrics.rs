@@ -240,9 +240,11 @@ fn more_connections_than_it_serves_are_closed_and_do_not_end_it() {
 
 #[test]
 fn it_serves_the_table_that_lies_at_the_path() {
-    let scene = Scene::new();
+    let mut scene = Scene::new();
     let server = Server::start(scene.path());
-    assert!(server.scrape().contains("gpu-0"));
+    let metrics = server.scrape();
+    assert!(metrics.contains("gpu-0"), "{metrics}");
+    assert_eq!(value(&metrics, "headcount_table_linked"), Some(1.0));
     fs::remove_file(scene.path()).unwrap();
     let (head, body) = server.ask("GET", "/metrics");
     assert!(
@@ -255,6 +257,10 @@ fn it_serves_the_table_that_lies_at_the_path() {
         !metrics.contains("gpu-0") && metrics.contains("{engine=\"1\"}"),
         "{metrics}"
     );
+    // Its frontends still count in the table that was removed.
+    assert_eq!(value(&metrics, "headcount_table_linked"), Some(0.0));
+    scene.frontends.clear();
+    assert_eq!(value(&server.scrape(), "headcount_table_linked"), Some(1.0));
 }
 
 #[test]

@@ -168,6 +168,52 @@ fn it_watches_until_there_is_no_table() {
 }
 
 #[test]
+fn it_says_who_still_counts_in_a_table_that_was_replaced() {
+    let mut scene = Scene::new();
+    let mut child = command()
+        .args(["show", "--json", "--watch=0.02"])
+        .arg(scene.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut warned = || {
+        let line = lines.next().expect("another line").unwrap();
+        let shown: Value = serde_json::from_str(&line).unwrap();
+        let warning = shown["warnings"][0].clone();
+        (warning["kind"] == "other_table").then_some(warning)
+    };
+    assert_eq!(warned(), None);
+    let new = scene.path().with_file_name("new");
+    headcount::Table::options().engines(1).create(&new).unwrap();
+    std::fs::rename(&new, scene.path()).unwrap();
+    let mut warning = Value::Null;
+    eventually("the warning", || {
+        warning = warned().unwrap_or_default();
+        warning != Value::Null
+    });
+    let pids: Vec<_> = scene
+        .frontends
+        .iter()
+        .map(headcount_tests::Actor::pid)
+        .collect();
+    assert_eq!(warning["pids"], serde_json::json!(pids));
+    assert_eq!(warning["in_flight"], 9);
+    let message = warning["message"].as_str().unwrap();
+    assert!(
+        message.contains("in a table that lay here before"),
+        "{message}"
+    );
+    // Until the last of them is gone.
+    scene.kill_one();
+    eventually("one of them", || warned().unwrap()["in_flight"] == 6);
+    scene.frontends.clear();
+    eventually("the end of the warning", || warned().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
 fn it_watches_until_nobody_reads() {
     let mut scene = Scene::new();
     let mut child = command()

@@ -30,7 +30,18 @@ impl Reading {
         watched: &mut Watched,
         stale_after: Duration,
     ) -> Result<Self, headcount::Error> {
-        Ok(Self::of(watched.table()?, stale_after))
+        let mut reading = Self::of(watched.table()?, stale_after);
+        let elsewhere = watched.frontends_elsewhere();
+        if !elsewhere.is_empty() {
+            reading.warnings.insert(0, Warning::other_table(&elsewhere));
+        }
+        Ok(reading)
+    }
+
+    /// Whether all frontends that are known of count in this table.
+    pub(crate) fn is_linked(&self) -> bool {
+        let is_other = |warning: &Warning| matches!(warning, Warning::OtherTable { .. });
+        !self.warnings.iter().any(is_other)
     }
 
     /// Requests in flight on all engines together.

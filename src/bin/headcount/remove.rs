@@ -9,9 +9,9 @@ use std::fs;
 
 /// Remove a table that nobody uses.
 ///
-/// Whoever has it open goes on with what then has no name, so this refuses while a frontend or a
-/// publisher lives. One that joins between this look and the removal goes on without a name, too: start
-/// nothing meanwhile.
+/// A process that has it open goes on with what then has no name, so this refuses while a frontend or
+/// a publisher lives. It looks again afterwards, and says so if one has come in between; one that has
+/// the table open and joins later goes unseen: start nothing meanwhile.
 #[derive(Args, Debug)]
 pub(crate) struct Rm {
     #[command(flatten)]
@@ -24,7 +24,7 @@ pub(crate) struct Rm {
 impl Rm {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
         let path = self.source.path();
-        match self.source.look() {
+        let table = match self.source.look() {
             Ok(table) => {
                 self.refuse_if_used(&table)?;
                 if !is_at(&table, path) {
@@ -33,10 +33,11 @@ impl Rm {
                         path.display()
                     )));
                 }
+                Some(table)
             }
-            Err(error) if self.force && is_damaged(&error) => {}
+            Err(error) if self.force && is_damaged(&error) => None,
             Err(error) => return Err(error.into()),
-        }
+        };
         fs::remove_file(path).map_err(|error| {
             Failure::no_table(format!(
                 "removing {}: {error}; check the permissions of its directory",
@@ -44,16 +45,23 @@ impl Rm {
             ))
         })?;
         output::print(&format!("removed {}\n", path.display()))?;
-        Ok(Outcome::Fine)
+        let users = table.as_ref().map(users).unwrap_or_default();
+        if users.is_empty() {
+            return Ok(Outcome::Fine);
+        }
+        let said = format!(
+            "{} goes on in the removed table, and the next to create one counts apart from it; start it anew",
+            users.join(", ")
+        );
+        match self.force {
+            // As was asked for.
+            true => output::print(&format!("{said}\n")).map(|()| Outcome::Fine),
+            false => Err(Failure::failed(said)),
+        }
     }
 
     fn refuse_if_used(&self, table: &Table) -> Result<(), Failure> {
-        let view = table.snapshot();
-        let alive = view.frontends.iter().filter(|frontend| frontend.alive);
-        let mut users: Vec<_> = alive
-            .map(|frontend| format!("frontend {} (pid {})", frontend.slot, frontend.pid))
-            .collect();
-        users.extend(view.publisher.map(|pid| format!("publisher (pid {pid})")));
+        let users = users(table);
         if self.force || users.is_empty() {
             return Ok(());
         }
@@ -63,4 +71,15 @@ impl Rm {
             users.join(", ")
         )))
     }
+}
+
+/// Who has a place in a table, and lives.
+fn users(table: &Table) -> Vec<String> {
+    let view = table.snapshot();
+    let alive = view.frontends.iter().filter(|frontend| frontend.alive);
+    let mut users: Vec<_> = alive
+        .map(|frontend| format!("frontend {} (pid {})", frontend.slot, frontend.pid))
+        .collect();
+    users.extend(view.publisher.map(|pid| format!("publisher (pid {pid})")));
+    users
 }

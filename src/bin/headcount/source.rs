@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use clap::Args;
-use headcount::{Error, Options, Table};
+use headcount::{Error, FrontendView, Options, Table};
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata};
 use std::os::fd::AsFd;
@@ -96,6 +96,8 @@ fn is_path(word: &OsString) -> bool {
 pub(crate) struct Watched {
     source: Source,
     table: Table,
+    /// Tables that lay at the path before, in which frontends still live.
+    before: Vec<Table>,
 }
 
 impl Watched {
@@ -103,15 +105,29 @@ impl Watched {
         Ok(Self {
             table: source.look()?,
             source: source.clone(),
+            before: Vec::new(),
         })
     }
 
     /// The table that lies at the path now. One system call if it is the same as before.
     pub(crate) fn table(&mut self) -> Result<&Table, Error> {
         if !is_at(&self.table, &self.source.path) {
-            self.table = self.source.look()?;
+            let table = self.source.look()?;
+            self.before.push(std::mem::replace(&mut self.table, table));
         }
         Ok(&self.table)
+    }
+
+    /// The frontends that live in tables that lay at the path before. Costs nothing if there were none.
+    pub(crate) fn frontends_elsewhere(&mut self) -> Vec<FrontendView> {
+        let mut all = Vec::new();
+        self.before.retain(|table| {
+            let frontends = table.snapshot().frontends;
+            let count = all.len();
+            all.extend(frontends.into_iter().filter(|frontend| frontend.alive));
+            all.len() > count
+        });
+        all
     }
 
     pub(crate) fn source(&self) -> &Source {

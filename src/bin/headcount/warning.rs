@@ -3,7 +3,7 @@
 use crate::figures::age;
 use crate::output::printable;
 use crate::reading::is_full;
-use headcount::{EngineState, View};
+use headcount::{EngineState, FrontendView, View};
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -12,6 +12,8 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Warning {
+    /// Frontends count in a table that lay at the path before, so caps are exceeded.
+    OtherTable { pids: Vec<u32>, in_flight: u64 },
     /// What it held is still counted.
     DeadFrontend {
         slot: usize,
@@ -80,6 +82,14 @@ impl Warning {
         all
     }
 
+    /// Of the frontends that live in tables that lay at the path before.
+    pub(crate) fn other_table(frontends: &[FrontendView]) -> Self {
+        Self::OtherTable {
+            pids: frontends.iter().map(|frontend| frontend.pid).collect(),
+            in_flight: frontends.iter().map(|frontend| frontend.in_flight).sum(),
+        }
+    }
+
     /// Whether it needs somebody's hand, and is not just how things stand.
     pub(crate) fn is_serious(&self) -> bool {
         !matches!(self, Self::EngineDraining { .. } | Self::EngineDown { .. })
@@ -89,6 +99,14 @@ impl Warning {
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::OtherTable { pids, in_flight } => {
+                let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+                write!(
+                    f,
+                    "pid {} still counts in a table that lay here before, with {in_flight} in flight there; start it anew",
+                    pids.join(", ")
+                )
+            }
             Self::DeadFrontend {
                 slot,
                 pid,

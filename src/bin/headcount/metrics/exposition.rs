@@ -174,6 +174,11 @@ fn frontends(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
 
 fn table(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
     let (view, facts) = (&reading.view, &reading.facts);
+    scrape.gauge(
+        "headcount_table_linked",
+        "1 if all frontends count in this table, 0 if some still do in one that lay at its path before.",
+        f64::from(u8::from(reading.is_linked())),
+    )?;
     let publishes = f64::from(u8::from(view.publisher.is_some()));
     scrape.gauge(
         "headcount_publisher_alive",

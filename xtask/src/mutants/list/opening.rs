@@ -10,14 +10,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a reaper locks one byte only, as a frontend does",
         LOCK,
         &[(
-            "fn of_visitor(slot: usize) -> Range {
-    Range {
-        byte: slot_lock(slot),
-        length: 2,",
-            "fn of_visitor(slot: usize) -> Range {
-    Range {
-        byte: slot_lock(slot),
-        length: 1,",
+            "        self.try_lock_range(of_visitor(slot))",
+            "        self.try_lock_range(of_frontend(slot))",
         )],
         Catcher::Test("crashes", "k4_who_opens_waits"),
     ),
