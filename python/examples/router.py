@@ -3,6 +3,9 @@
     ROUTER_ENGINES=http://127.0.0.1:8001,http://127.0.0.1:8002 ROUTER_TABLE=/dev/shm/router \\
         uvicorn router:app --workers 4
 
+A worker whose table was removed or replaced finishes what it has and ends, and uvicorn starts it anew
+in the table that lies at the path then: so all workers soon count in one again.
+
 Each request goes to the engine with the fewest in flight from all workers. It counts there until its
 response has been streamed to the end, or the client has left. An engine that does not answer is passed
 over for this request; if all are at their caps, the client is told to come back.
@@ -10,7 +13,10 @@ over for this request; if all are at their caps, the client is told to come back
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -37,7 +43,18 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         with table.reap_every(1.0):
             app.state.frontend = table.join()
             app.state.client = client
+            watch = asyncio.create_task(end_with_the_table(table))
             yield
+            watch.cancel()
+
+
+async def end_with_the_table(table: headcount.Table) -> None:
+    # A worker that is started from now on counts in another table; two of them would fill engines
+    # beyond their caps.
+    while (state := table.path_state()) not in ("gone", "replaced"):
+        await asyncio.sleep(0.5)
+    logging.getLogger("uvicorn.error").error("%s is %s: worker %d ends", TABLE, state, os.getpid())
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 app = FastAPI(lifespan=lifespan)

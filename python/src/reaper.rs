@@ -17,7 +17,8 @@ impl Reaper {
 
 #[pymethods]
 impl Reaper {
-    /// What went wrong with the last reap, if anything did; it is tried again at the next interval.
+    /// What went wrong with the last reap, if anything did; it is tried again at the next interval. Or that
+    /// the table does not lie at its path any more; see ``Table.path_state``.
     #[getter]
     fn last_error(&self) -> Option<String> {
         let reaper = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -279,6 +279,17 @@ impl Table {
         found.map(|found| view::id(py, found)).transpose()
     }
 
+    /// What lies at the path of this table now: "here", this table; "gone", nothing; "replaced", another
+    /// file; "none", the table has no path.
+    ///
+    /// When it is "gone" or "replaced", processes that open the path from now on count in another table, and
+    /// caps are exceeded: start the process anew. A Reaper's ``last_error`` says so as well.
+    ///
+    /// Raises Io, if this process may not look there any more.
+    fn path_state(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.0.path_state().or_raise(py)?.name())
+    }
+
     /// Where the table lies, as it was opened.
     #[getter]
     fn path(&self) -> &Path {

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -467,6 +468,30 @@ def test_k1_what_a_killed_process_held_is_returned(path: Path) -> None:
     assert (reaped.frontends, reaped.requests) == (1, 10)
     assert in_flight(table) == [0, 0]
     assert [engine.finished for engine in table.snapshot().engines] == [5, 5]
+
+
+def test_a_table_says_whether_it_lies_at_its_path(path: Path) -> None:
+    def comes_to_say(reaper: headcount.Reaper, what: str) -> None:
+        deadline = time.monotonic() + 60
+        while what not in (reaper.last_error or "nothing"):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
+    table = Table.create(path, engines=1)
+    assert table.path_state() == "here"
+    with table.reap_every(0.01) as reaper:
+        assert reaper.last_error is None
+        away = path.with_name(path.name + "-away")
+        path.rename(away)
+        assert table.path_state() == "gone"
+        comes_to_say(reaper, "was removed or renamed")
+        other = Table.create(path, engines=1)
+        assert (table.path_state(), other.path_state()) == ("replaced", "here")
+        comes_to_say(reaper, "was replaced by another file")
+        away.rename(path)
+        assert (table.path_state(), other.path_state()) == ("here", "replaced")
+        comes_to_say(reaper, "nothing")
+    assert Table.memfd(engines=1).path_state() == "none"
 
 
 def test_a_reaper_returns_it_by_itself(path: Path) -> None:

@@ -153,3 +153,28 @@ def test_an_engine_that_does_not_answer_is_passed_over(path: Path) -> None:
             assert await asyncio.gather(*asked) == ["200 beginend"] * 4
 
     asyncio.run(scene())
+
+
+def test_workers_meet_again_in_one_table_when_theirs_is_removed(path: Path) -> None:
+    async def scene() -> None:
+        async with (
+            Engine().serving() as engine,
+            router(path, [engine.url]) as url,
+            httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)) as client,
+        ):
+            asked = [asyncio.create_task(ask(client, url)) for _ in range(8)]
+            await until(lambda: in_flight(path) == [8])
+            removed = headcount.Table.open_read_only(path)
+            old = {worker.pid for worker in workers(path)}
+            path.unlink()
+            # A worker dies, whose successor makes another table; it is the first to know, and not the last.
+            os.kill(min(old), signal.SIGKILL)
+            engine.end.set()
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+            assert answers.count("200 beginend") >= 1, "what the others had was finished"
+            await until(lambda: path.exists() and len(workers(path)) == 4)
+            assert not old & {worker.pid for worker in workers(path)}
+            await until(lambda: not any(worker.alive for worker in removed.snapshot().frontends))
+            assert await ask(client, url) == "200 beginend"
+
+    asyncio.run(scene())
