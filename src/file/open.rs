@@ -81,12 +81,11 @@ impl TableFile {
         };
         // The umask has no say in what was asked for.
         rustix::fs::fchmod(&file, mode).map_err(|e| at.failed("setting the mode of", e))?;
-        let mut table = Self::finish(file, path, header, fill)?;
-        table.absolute_path = absolute(path)?;
+        let table = Self::finish(file, path, header, fill)?;
         let unnamed = format!("/proc/thread-self/fd/{}", table.file.as_raw_fd());
         let (from, to) = (rustix::fs::CWD, rustix::fs::CWD);
         match rustix::fs::linkat(from, unnamed, to, path, AtFlags::SYMLINK_FOLLOW) {
-            Ok(()) => Ok(table),
+            Ok(()) => table.at(path),
             Err(Errno::EXIST) => Err(Error::Exists { path: path.into() }),
             Err(error) => Err(at.failed("naming the finished table", error)),
         }
@@ -115,9 +114,7 @@ impl TableFile {
             Access::ReadOnly => OFlags::RDONLY,
         };
         let file = open_file(path, mode, any_owner)?;
-        let mut table = Self::validate(file, path, access, any_owner)?;
-        table.absolute_path = absolute(path)?;
-        Ok(table)
+        Self::validate(file, path, access, any_owner)?.at(path)
     }
 
     /// Opens the table behind a descriptor, as an open file of its own. Its absolute path, if it has
@@ -134,6 +131,13 @@ impl TableFile {
         let mut table = Self::validate(file.into(), name, Access::ReadWrite, any_owner)?;
         table.absolute_path = path;
         Ok(table)
+    }
+
+    /// Notes that it lies at this path, also when this process has gone to another directory.
+    fn at(mut self, path: &Path) -> Result<Self> {
+        let absolute = std::path::absolute(path).map_err(|e| At(path).failed("locating", e))?;
+        self.absolute_path = Some(absolute);
+        Ok(self)
     }
 
     /// Reserves the memory of a new table and fills it.
@@ -223,12 +227,6 @@ impl AsFd for TableFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
-}
-
-/// Where a path leads, also when this process has gone to another directory.
-fn absolute(path: &Path) -> Result<Option<PathBuf>> {
-    let absolute = std::path::absolute(path).map_err(|e| At(path).failed("locating", e))?;
-    Ok(Some(absolute))
 }
 
 /// Opens what lies at `path` to read it, and says how long it is. Nothing of what it holds is looked

@@ -139,7 +139,7 @@ pub(super) const FAULTS: &[Mutant] = &[
                 "        let unnamed = format!(\"/proc/thread-self/fd/{}\", file.as_raw_fd());",
             ),
             (
-                "            Ok(()) => Ok(table),",
+                "            Ok(()) => table.at(path),",
                 "            Ok(()) => Self::finish(file, path, header, fill),",
             ),
         ],
