@@ -316,6 +316,29 @@ fn k3_a_child_that_lives_on_does_not_keep_its_dead_parent_alive() {
 }
 
 #[test]
+fn k3_a_program_that_was_started_gets_none_of_its_starters_files() {
+    let table = TestTable::with_engines(2);
+    let mut actor = Actor::join(ACTOR, table.path());
+    assert_eq!(actor.ask("publisher"), "ok");
+    assert_eq!(actor.ask("burst 6"), "3 3");
+    let program: i32 = actor.ask("start-sleep").parse().unwrap();
+    let files = std::fs::read_dir(format!("/proc/{program}/fd")).unwrap();
+    let files: Vec<_> = files
+        // What it has closed by the time it is looked at is no link any more.
+        .filter_map(|link| std::fs::read_link(link.ok()?.path()).ok())
+        .filter(|file| file == table.path())
+        .collect();
+    actor.kill();
+    let reaped = table.reap().unwrap();
+    // SAFETY: signals the program that the actor has told us of; its parent is gone, so it was adopted.
+    let was_there = unsafe { libc::kill(program, libc::SIGKILL) } == 0;
+    assert!(was_there, "it went on all the while");
+    assert_eq!((reaped.frontends, reaped.requests), (1, 6));
+    assert!(table.publisher().is_ok());
+    assert_eq!(files, Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
 fn k3_fork_while_others_join_keeps_no_lock() {
     // Forks go on in one thread while frontends join and leave in another.
     let table = TestTable::with_engines(1);
@@ -379,6 +402,40 @@ fn k1_reaping_needs_no_descriptor() {
 }
 
 #[test]
+fn k1_nor_does_reaping_a_table_of_ones_own_making() {
+    let directory = headcount_tests::directory();
+    let path = directory.path().join("table");
+    let mut reaper = Actor::start(&mut Command::new(ACTOR));
+    assert_eq!(reaper.ask(&format!("create {} 1", path.display())), "ok");
+    let mut victim = Actor::join(ACTOR, &path);
+    assert_eq!(victim.ask("burst 5"), "5");
+    assert_eq!(reaper.ask("use-up-descriptors"), "ok");
+    victim.kill();
+    assert_eq!(reaper.ask("reap"), "1 frontends 5 requests");
+}
+
+#[test]
+fn k1_who_joins_waits_a_little_for_the_reaper_of_the_last_place() {
+    let mut waited = 0;
+    for _ in 0..20 {
+        let table = TestTable::new(&Table::options().engines(2).max_frontends(1));
+        let (mut reaper, stopped) = reaper_half_way(&table);
+        let mut joiner = Actor::start(table.pass_to(&mut Command::new(ACTOR)));
+        assert_eq!(joiner.ask("inherit"), "ok");
+        joiner.tell("join");
+        thread::sleep(Duration::from_millis(2));
+        stopped.goes_on();
+        assert_eq!(reaper.answer(), "1 frontends 7 requests");
+        match joiner.answer().as_str() {
+            "slot 0" => waited += 1,
+            // On a machine with much else to do: it has waited for as long as it waits.
+            other => assert!(other.starts_with("error FrontendsFull"), "{other}"),
+        }
+    }
+    assert!(waited > 5, "{waited} of 20 waited");
+}
+
+#[test]
 fn k4_of_several_that_open_at_once_each_finds_the_table_empty() {
     let table = TestTable::new(&Table::options().engines(1000).max_engines(1000));
     for _ in 0..30 {
@@ -401,12 +458,18 @@ fn k4_of_several_that_open_at_once_each_finds_the_table_empty() {
 /// A table with a dead frontend, and a reaper that has stopped between taking its lock and all else.
 fn with_a_reaper_half_way() -> (TestTable, Actor, Traced) {
     let table = TestTable::with_engines(2);
+    let (reaper, stopped) = reaper_half_way(&table);
+    (table, reaper, stopped)
+}
+
+/// The same in a table of two engines in which no frontend has joined yet.
+fn reaper_half_way(table: &TestTable) -> (Actor, Traced) {
     let mut reaper = Actor::open(ACTOR, table.path());
     let mut dead = Actor::join(ACTOR, table.path());
     assert_eq!(dead.ask("burst 7"), "4 3");
     dead.kill();
     let stopped = Traced::after_its_next_lock(&mut reaper, "reap");
-    (table, reaper, stopped)
+    (reaper, stopped)
 }
 
 #[test]

@@ -35,6 +35,7 @@
 //! | `reaper-says` | the last error of that reaper, or `nothing` |
 //! | `crash BYTES HOW` | nothing: the process ends with so much memory; HOW: `dump`, `no-dump`, `no-memory-in-dump` |
 //! | `go DIRECTORY` | `ok` |
+//! | `start-sleep` | the pid of a program that was started and goes on without this process |
 //! | `exec-sleep` | nothing: the process goes on as another program |
 //! | `no-system-calls N` | `ok`, after N times route and finish with all system calls forbidden |
 //!
@@ -278,6 +279,11 @@ impl Actor {
                 Ok(reaper.last_error().unwrap_or("nothing".to_owned()))
             }
             ["crash", bytes, how] => Err(ending::crash(bytes.parse()?, how)?.into()),
+            ["start-sleep"] => {
+                let mut sleep = Command::new("sleep");
+                let sleep = sleep.arg("60").stdin(Stdio::null()).stdout(Stdio::null());
+                Ok(sleep.spawn()?.id().to_string())
+            }
             ["go", directory] => {
                 std::env::set_current_dir(directory)?;
                 ok()

@@ -3,6 +3,9 @@
 use super::{Catcher, Mutant, fault};
 
 const LOCK: &str = "src/file/lock.rs";
+const OPEN: &str = "src/file/open.rs";
+const PASS: &str = "src/file/pass.rs";
+const PATH: &str = "src/path_state.rs";
 const REGISTRY: &str = "src/algorithm/registry.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
@@ -92,5 +95,128 @@ pub(super) const FAULTS: &[Mutant] = &[
             }",
         )],
         Catcher::Model("k2_a_look_takes_none_who_leaves"),
+    ),
+    fault(
+        "who joins does not wait for the reaper of the last place",
+        "src/seat.rs",
+        &[("const LOOKS: u32 = 20;", "const LOOKS: u32 = 1;")],
+        Catcher::Test("crashes", "k1_who_joins_waits"),
+    ),
+    fault(
+        "who has created a table has no lock file to reap with",
+        "src/options.rs",
+        &[(
+            "        table.reap()?; // of nothing, for its lock file\n",
+            "",
+        )],
+        Catcher::Test("crashes", "k1_nor_does_reaping"),
+    ),
+    fault(
+        "a lock outlives an exec",
+        LOCK,
+        &[("OFlags::RDWR | OFlags::CLOEXEC;", "OFlags::RDWR;")],
+        Catcher::Test("crashes", "k3_a_program"),
+    ),
+    fault(
+        "programs inherit the table's file",
+        OPEN,
+        &[(
+            "mode | OFlags::CLOEXEC | OFlags::NOFOLLOW",
+            "mode | OFlags::NOFOLLOW",
+        )],
+        Catcher::Test("crashes", "k3_a_program"),
+    ),
+    fault(
+        "a passed table goes on to grandchildren",
+        PASS,
+        &[(
+            "fcntl_setfd(fd, FdFlags::CLOEXEC)",
+            "fcntl_setfd(fd, FdFlags::empty())",
+        )],
+        Catcher::Test("file", "a_passed_table"),
+    ),
+    fault(
+        "any file at the number is taken for the passed table",
+        PASS,
+        &[(
+            "if (stat.st_dev, stat.st_ino) != (passed.device, passed.inode) {",
+            "if (stat.st_dev, stat.st_ino) == (0, 0) {",
+        )],
+        Catcher::Test("file", "a_passed_table"),
+    ),
+    fault(
+        "a passed table has no path",
+        PASS,
+        &[(
+            "variable.push(self.path.as_deref().unwrap_or(Path::new(\"\")));",
+            "variable.push(Path::new(\"\"));",
+        )],
+        Catcher::Test("file", "those_who_use_a_table"),
+    ),
+    fault(
+        "a table that was removed is not missed",
+        PATH,
+        &[(
+            "Err(Errno::NOENT | Errno::NOTDIR) => Ok(PathState::Gone),",
+            "Err(Errno::NOENT | Errno::NOTDIR) => Ok(PathState::Here),",
+        )],
+        Catcher::Test("file", "those_who_use_a_table"),
+    ),
+    fault(
+        "any file at the path is the table",
+        PATH,
+        &[(
+            "if (found.st_dev, found.st_ino) == self.identity() =>",
+            "if found.st_ino > 0 =>",
+        )],
+        Catcher::Test("file", "those_who_use_a_table"),
+    ),
+    fault(
+        "a link at the path is followed",
+        PATH,
+        &[("rustix::fs::lstat(path)", "rustix::fs::stat(path)")],
+        Catcher::Test("file", "those_who_use_a_table"),
+    ),
+    fault(
+        "a path is looked for from where the process is by now",
+        OPEN,
+        &[(
+            "let absolute = std::path::absolute(path).map_err(|e| At(path).failed(\"locating\", e))?;",
+            "let absolute = path.to_owned();",
+        )],
+        Catcher::Test("file", "those_who_use_a_table"),
+    ),
+    fault(
+        "verify does not look at the path",
+        "src/verify/header.rs",
+        &[(
+            "            && state.is_split()\n",
+            "            && !state.is_split() && state.is_split()\n",
+        )],
+        Catcher::Test("file", "those_who_use_a_table"),
+    ),
+    fault(
+        "a reaper does not look at the path",
+        "src/reaper.rs",
+        &[(".or_else(|| table.path_trouble())", "")],
+        Catcher::Test("file", "those_who_use_a_table"),
+    ),
+    fault(
+        "a table that was replaced is forgotten while frontends live in it",
+        "src/bin/headcount/source.rs",
+        &[(
+            "            all.len() > count\n",
+            "            all.len() < count\n",
+        )],
+        Catcher::Test("cli", "in_a_table_that_was_replaced"),
+    ),
+    fault(
+        "a deployment says again and again that its table was removed",
+        "examples/api_server/table_path.rs",
+        &[(
+            "if state != last && (state.is_split()",
+            "if (state.is_split()",
+        )],
+        Catcher::Test("http", "table_path"),
     ),
 ];
