@@ -39,6 +39,7 @@
 //! - [`View`]: all of it, for people and metrics; [`Facts`]: what never changes.
 //! - [`Verification`]: whether all of it is consistent.
 //! - [`Reaper`]: returns what dead processes held, in the background.
+//! - [`PathState`]: whether the file still lies at its path, where other processes look for it.
 //! - [`Error`]: what can go wrong.
 //! - [`MAX_ENGINES`], [`MAX_FRONTENDS`], [`MAX_IN_FLIGHT`], [`MAX_NAME_LEN`]: the most that a table can hold.
 //!

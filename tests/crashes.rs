@@ -390,6 +390,15 @@ fn k3_a_child_of_a_process_that_just_opens_its_first_table_does_not_hang() {
 }
 
 #[test]
+fn k3_a_child_of_a_process_that_is_just_reaping_does_not_hang() {
+    let table = TestTable::with_engines(1);
+    // Living frontends, so that a pass takes a while.
+    let _living: Vec<_> = (0..40).map(|_| table.join().unwrap()).collect();
+    let mut actor = Actor::open(ACTOR, table.path());
+    assert_eq!(actor.ask("fork-while-reaping 60"), "ok");
+}
+
+#[test]
 fn k1_reaping_needs_no_descriptor() {
     let table = TestTable::with_engines(1);
     let mut reaper = Actor::open(ACTOR, table.path());

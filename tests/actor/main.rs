@@ -26,6 +26,7 @@
 //! | `fork-and-use` | what the child was told when it used its copies |
 //! | `fork-while-joining N` | the pids of N children that live on, forked while a thread joins and leaves |
 //! | `fork-while-opening PATH` | `ok`, if a child that was forked while a thread opened PATH can open it |
+//! | `fork-while-reaping N` | `ok`, if each of N children that were forked while a thread reaps can reap |
 //! | `use-up-descriptors` | `ok`; no more can be opened |
 //! | `reap` | `F frontends R requests` |
 //! | `path-state` | `Here`, `Gone`, `Replaced` or `NoPath` |
@@ -49,6 +50,7 @@ mod ending;
 mod everything;
 mod forked;
 mod passed;
+mod reaping;
 
 use churn::{Churn, WorkDone};
 use comers::Comers;
@@ -250,6 +252,10 @@ impl Actor {
             }
             ["fork-while-opening", path] => {
                 forked::while_opening(path)?;
+                ok()
+            }
+            ["fork-while-reaping", count] => {
+                reaping::fork_meanwhile(self.table()?, count.parse()?)?;
                 ok()
             }
             ["use-up-descriptors"] => {

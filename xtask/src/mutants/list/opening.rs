@@ -219,4 +219,26 @@ pub(super) const FAULTS: &[Mutant] = &[
         )],
         Catcher::Test("http", "table_path"),
     ),
+    fault(
+        "a reap waits for another thread's, which a forked child does not have",
+        OPEN,
+        &[("self.spare_lock.try_lock()", "self.spare_lock.lock()")],
+        Catcher::Test("crashes", "k3_a_child_of_a_process_that_is_just_reaping"),
+    ),
+    fault(
+        "a forked child reaps with its parent's lock file",
+        OPEN,
+        &[("Some(lock) if lock.is_ours() => lock", "Some(lock) => lock")],
+        Catcher::Test("crashes", "k3_a_child_never"),
+    ),
+    fault(
+        "a frontend leaves without saying so",
+        REGISTRY,
+        &[(
+            "        self.vacate(index);
+        locks.unlock(index)",
+            "        locks.unlock(index)",
+        )],
+        Catcher::Test("crashes", "k1_reaping_happens_by_itself"),
+    ),
 ];
