@@ -192,6 +192,45 @@ fn f2_what_is_no_table_is_refused() {
 }
 
 #[test]
+fn f1_each_option_that_differs_is_named_however_the_table_is_opened() {
+    let all = || {
+        Table::options()
+            .engines(2)
+            .max_engines(8)
+            .max_frontends(9)
+            .lanes(2)
+            .max_in_flight(100)
+            .max_tokens(1000)
+            .mode(0o640)
+    };
+    let table = TestTable::new(&all());
+    let descriptor = Options::default().from_fd(&*table).unwrap();
+    for (options, name) in [
+        (all().engines(1), "engines"),
+        (all().max_engines(7), "max_engines"),
+        (all().max_frontends(8), "max_frontends"),
+        (all().lanes(3), "lanes"),
+        (all().max_in_flight(99), "max_in_flight"),
+        (all().max_tokens(999), "max_tokens"),
+        (all().mode(0o600), "mode"),
+    ] {
+        for result in [
+            options.open(table.path()),
+            options.open_or_create(table.path()),
+            options.open_read_only(table.path()),
+            options.from_fd(&descriptor),
+        ] {
+            let error = refused(result);
+            assert!(
+                matches!(error, Error::Differs { option, .. } if option == name),
+                "{name}: {error:?}"
+            );
+        }
+    }
+    assert!(all().open_or_create(table.path()).is_ok());
+}
+
+#[test]
 fn f2_a_changed_header_is_refused_and_a_restored_one_opens() {
     let (_directory, path) = left_behind();
     let file = OpenOptions::new()
@@ -366,6 +405,8 @@ fn a_passed_table_goes_to_that_child_and_no_further() {
     let mut actor = Actor::start(table.pass_to(&mut Command::new(ACTOR)));
     assert_eq!(actor.ask("inherit"), "ok");
     assert_eq!(actor.ask("inherit"), "ok", "twice is as good as once");
+    let other_lanes = actor.ask("inherit-with-lanes 3");
+    assert!(other_lanes.starts_with("error Differs"), "{other_lanes}");
     let theirs = actor.ask("child-has-table");
     assert!(!theirs.contains("headcount"), "{theirs}");
     // The variable goes further than the descriptor: it must not lead to anything.
@@ -517,6 +558,13 @@ fn f4_a_table_of_another_user_is_refused_unless_asked_for() {
             ..
         }
     ));
+    let file = File::options().read(true).write(true).open(&path).unwrap();
+    let by_descriptor = refused(Options::default().from_fd(&file));
+    assert!(
+        matches!(by_descriptor, Error::Owner { .. }),
+        "{by_descriptor:?}"
+    );
+    assert!(Options::default().any_owner(true).from_fd(&file).is_ok());
     let table = Options::default().any_owner(true).open(&path).unwrap();
     drop(table.join().unwrap().route().unwrap());
 }

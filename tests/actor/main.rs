@@ -2,7 +2,7 @@
 //!
 //! | command | answer |
 //! |---|---|
-//! | `open PATH`, `open-any-owner PATH`, `create PATH ENGINES`, `inherit` | `ok` |
+//! | `open PATH`, `open-any-owner PATH`, `create PATH ENGINES`, `inherit`, `inherit-with-lanes N` | `ok` |
 //! | `join` | `slot S` |
 //! | `leave` | `ok` |
 //! | `route [tokens N] [pin E]` | `engine E`; the permit is kept |
@@ -121,6 +121,10 @@ impl Actor {
             }
             ["inherit"] => {
                 self.table = Some(Options::default().inherited()?);
+                ok()
+            }
+            ["inherit-with-lanes", lanes] => {
+                self.table = Some(Options::default().lanes(lanes.parse()?).inherited()?);
                 ok()
             }
             ["join"] => {

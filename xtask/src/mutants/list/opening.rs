@@ -241,4 +241,40 @@ pub(super) const FAULTS: &[Mutant] = &[
         )],
         Catcher::Test("crashes", "k1_reaping_happens_by_itself"),
     ),
+    fault(
+        "a table with another number of lanes is opened",
+        "src/options.rs",
+        &[(
+            "(\"lanes\", self.lanes.map(number),",
+            "(\"lanes\", self.lanes.map(number).filter(|_| false),",
+        )],
+        Catcher::Test("file", "f1_each_option"),
+    ),
+    fault(
+        "a table with another cap in tokens is opened",
+        "src/options.rs",
+        &[(
+            "self.max_tokens.map(|c| cap(Some(c))),",
+            "self.max_tokens.map(|c| cap(Some(c))).filter(|_| false),",
+        )],
+        Catcher::Test("file", "f1_each_option"),
+    ),
+    fault(
+        "a passed table is opened whatever its options are",
+        PASS,
+        &[(
+            "let table = self.opened(file)?;",
+            "let table = Self::default().opened(file)?;",
+        )],
+        Catcher::Test("file", "a_passed_table"),
+    ),
+    fault(
+        "a descriptor of another user's table is as good as one's own",
+        OPEN,
+        &[(
+            "Self::validate(file.into(), name, Access::ReadWrite, any_owner)?;",
+            "Self::validate(file.into(), name, Access::ReadWrite, any_owner || name.is_absolute())?;",
+        )],
+        Catcher::Test("file", "f4_a_table_of_another_user"),
+    ),
 ];
