@@ -59,6 +59,8 @@ const SLOT_LOCK_STRIDE: u64 = 4;
 pub(crate) fn slot_lock(slot: usize) -> u64 {
     FIRST_SLOT_LOCK + SLOT_LOCK_STRIDE * slot as u64
 }
+/// From here on, bytes that are locked for moments, to see whether a fork copies the lock.
+pub(crate) const FIRST_CANARY_LOCK: u64 = 1 << 40;
 
 const LINE: usize = 128;
 

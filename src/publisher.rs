@@ -3,10 +3,11 @@
 use crate::algorithm::word::RowState;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::file::{Birth, LockFile};
+use crate::file::{Birth, Kept, KeptLock};
 use crate::layout::PUBLISHER_LOCK;
 use crate::publication::{self, EngineStats};
 use crate::table::Table;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 /// The right to publish statistics to a table; one process at a time has it.
@@ -17,7 +18,7 @@ use std::sync::atomic::Ordering;
 pub struct Publisher {
     table: Table,
     /// Holding this is being the publisher.
-    _lock: LockFile,
+    _lock: KeptLock,
     birth: Birth,
 }
 
@@ -30,13 +31,16 @@ impl Table {
         self.writable()?;
         let failed = |e| self.failed("locking the publications of", e);
         let birth = Birth::here().map_err(failed)?;
-        let lock = self.lock_file()?;
+        let kept = KeptLock::take(self.as_fd(), |lock| {
+            Ok(lock.try_lock_byte(PUBLISHER_LOCK)?.then_some(()))
+        });
         // Relaxed, both: for a message.
         let holder = &self.mapping().control().publisher_pid;
-        if !lock.try_lock_byte(PUBLISHER_LOCK).map_err(failed)? {
+        // A place that a child may have a copy of is as good until this process dies.
+        let Some(Kept { lock, .. }) = kept.map_err(failed)? else {
             let pid = holder.load(Ordering::Relaxed) as u32;
             return Err(Error::PublisherHeld { pid });
-        }
+        };
         holder.store(std::process::id().into(), Ordering::Relaxed);
         Ok(Publisher {
             table: self.clone(),

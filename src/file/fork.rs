@@ -11,11 +11,24 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 
-/// The mark of this process, on a page that reads as zeros in a child of it. Null until it is needed.
+/// What a child has to have anew, on a page that reads as zeros in a child.
+#[derive(Debug)]
+#[repr(C)]
+struct Process {
+    /// Another number in each process that was forked from another. 0 until it is needed.
+    mark: AtomicU64,
+    /// How many forks were begun and how many have ended, so that who opens a descriptor can tell that a
+    /// child may have it: the kernel copies descriptors and memory one after the other, so a fork that is
+    /// under way may copy the one with the new descriptor and the other without its entry.
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+/// Null until it is needed.
 ///
 /// Not a lock of the standard library, here or below: a child would inherit one that another thread of
 /// its parent was holding at the fork, and wait for that thread for ever.
-static MARK: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
+static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 
 /// The last mark that this process or one that it was forked from has had.
 static LAST_MARK: AtomicU64 = AtomicU64::new(0);
@@ -23,71 +36,77 @@ static LAST_MARK: AtomicU64 = AtomicU64::new(0);
 /// In which process a handle was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Birth {
-    mark: &'static AtomicU64,
+    process: &'static Process,
     own: u64,
 }
 
 impl Birth {
     /// The mark of this process.
     pub(crate) fn here() -> io::Result<Self> {
-        let mark = mark()?;
+        let process = Process::get()?;
         // Relaxed, all: one word, written by this process only, that orders nothing else. Two
         // threads may both find it wiped; the first to set it wins.
         let fresh = LAST_MARK.load(Ordering::Relaxed) + 1;
-        let own = match mark.compare_exchange(0, fresh, Ordering::Relaxed, Ordering::Relaxed) {
+        let set = (process.mark).compare_exchange(0, fresh, Ordering::Relaxed, Ordering::Relaxed);
+        let own = match set {
             Ok(_) => fresh,
             Err(set) => set,
         };
         LAST_MARK.fetch_max(own, Ordering::Relaxed);
-        Ok(Self { mark, own })
+        Ok(Self { process, own })
     }
 
     /// Whether this process is the one that the handle was made in. One load.
     #[inline]
     pub(crate) fn is_here(&self) -> bool {
         // Relaxed: written by this process only, before the handle was made, or by the kernel.
-        self.mark.load(Ordering::Relaxed) == self.own
+        self.process.mark.load(Ordering::Relaxed) == self.own
     }
 }
 
-fn mark() -> io::Result<&'static AtomicU64> {
-    // Acquire: pairs with the Release below.
-    let mark = MARK.load(Ordering::Acquire);
-    // SAFETY: null, or the page of `wiped_on_fork`, which stays mapped for ever.
-    if let Some(mark) = unsafe { mark.as_ref() } {
-        return Ok(mark);
+impl Process {
+    fn known() -> Option<&'static Self> {
+        // Acquire: pairs with the Release in `get`.
+        let process = PROCESS.load(Ordering::Acquire);
+        // SAFETY: null, or the page of `wiped_on_fork`, which stays mapped for ever.
+        unsafe { process.as_ref() }
     }
-    let page = wiped_on_fork()?;
-    let page_pointer = ptr::from_ref(page).cast_mut();
-    // Release on success, Acquire on failure: the thread that loses leaves its page unused.
-    let set = MARK.compare_exchange(
-        ptr::null_mut(),
-        page_pointer,
-        Ordering::Release,
-        Ordering::Acquire,
-    );
-    match set {
-        Ok(_) => Ok(page),
-        // SAFETY: not null, so the page of the thread that was faster.
-        Err(other) => Ok(unsafe { &*other }),
-    }
-}
 
-fn wiped_on_fork() -> io::Result<&'static AtomicU64> {
-    const PAGE: usize = 4096; // the kernel rounds up to its own
-    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing.
-    let page = unsafe {
-        rustix::mm::mmap_anonymous(
+    fn get() -> io::Result<&'static Self> {
+        if let Some(process) = Self::known() {
+            return Ok(process);
+        }
+        let process = Self::wiped_on_fork()?;
+        // Release on success, Acquire on failure: the thread that loses leaves its page unused.
+        let set = PROCESS.compare_exchange(
             ptr::null_mut(),
-            PAGE,
-            ProtFlags::READ | ProtFlags::WRITE,
-            MapFlags::PRIVATE,
-        )
-    }?;
-    // SAFETY: the page is ours alone and holds nothing yet that a wipe could take away.
-    unsafe { rustix::mm::madvise(page, PAGE, Advice::LinuxWipeOnFork) }?;
-    // SAFETY: the page is mapped for ever, aligned and zeroed, and only used through this atomic.
-    Ok(unsafe { &*page.cast::<AtomicU64>() })
+            ptr::from_ref(process).cast_mut(),
+            Ordering::Release,
+            Ordering::Acquire,
+        );
+        match set {
+            Ok(_) => Ok(process),
+            // SAFETY: not null, so the page of the thread that was faster.
+            Err(other) => Ok(unsafe { &*other }),
+        }
+    }
+
+    fn wiped_on_fork() -> io::Result<&'static Self> {
+        const PAGE: usize = 4096; // the kernel rounds up to its own
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing.
+        let page = unsafe {
+            rustix::mm::mmap_anonymous(
+                ptr::null_mut(),
+                PAGE,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE,
+            )
+        }?;
+        // SAFETY: the page is ours alone and holds nothing yet that a wipe could take away.
+        unsafe { rustix::mm::madvise(page, PAGE, Advice::LinuxWipeOnFork) }?;
+        // SAFETY: the page is mapped for ever, aligned and zeroed, and only used through its atomics.
+        Ok(unsafe { &*page.cast::<Self>() })
+    }
 }
 
 /// A descriptor that a forked child must close. The entries form a list that only grows; an entry
@@ -95,6 +114,8 @@ fn wiped_on_fork() -> io::Result<&'static AtomicU64> {
 #[derive(Debug)]
 struct Entry {
     fd: AtomicI32,
+    /// The mark of the process that listed it.
+    process: AtomicU64,
     /// Which file it is. A fork copies the descriptors first and the memory later, so an entry may be
     /// newer than the child's descriptor of that number.
     device: AtomicU64,
@@ -107,12 +128,6 @@ const CLAIMED: i32 = -2;
 
 static ENTRIES: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
-/// How many forks were begun and how many have ended, so that whoever opens a descriptor can tell that
-/// a child may have it: the kernel copies descriptors and memory one after the other, so a fork that is
-/// under way may copy the one with the new descriptor and the other without its entry.
-static BEGUN: AtomicU64 = AtomicU64::new(0);
-static ENDED: AtomicU64 = AtomicU64::new(0);
-
 /// Keeps a descriptor on the list for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct ClosedInChild {
@@ -120,38 +135,54 @@ pub(crate) struct ClosedInChild {
 }
 
 impl ClosedInChild {
-    /// Opens a descriptor such that no child of a fork will have it, whenever that fork happens.
+    /// Opens a descriptor such that no child will have it whose fork handlers run, whenever it is forked.
     pub(crate) fn open(open: impl Fn() -> io::Result<OwnedFd>) -> io::Result<(OwnedFd, Self)> {
         install()?;
+        let process = Process::get()?;
         loop {
-            // SeqCst, all of BEGUN and ENDED: they are in one order with the entries. If no fork is under
-            // way here and none has begun by the last line, then none has copied anything in between.
-            let begun = BEGUN.load(Ordering::SeqCst);
-            if ENDED.load(Ordering::SeqCst) != begun {
-                std::thread::yield_now(); // the fork of another thread, which waits for nobody
+            // SeqCst, all of `begun` and `ended`: they are in one order with the entries. If no fork is
+            // under way here and none has begun by the last line, then none has copied anything in between.
+            let begun = process.begun.load(Ordering::SeqCst);
+            if process.ended.load(Ordering::SeqCst) != begun {
+                std::thread::yield_now(); // the fork of another thread
                 continue;
             }
-            let opened = open()?;
-            let listed = Self::list(&opened)?;
-            if BEGUN.load(Ordering::SeqCst) == begun {
-                return Ok((opened, listed));
+            let opened = Self::list(open()?)?;
+            if process.begun.load(Ordering::SeqCst) == begun {
+                return Ok(opened);
             }
             // A child may have this one for good. Nothing is locked on it yet: leave it to the
             // child and open another.
         }
     }
 
-    fn list(fd: &OwnedFd) -> io::Result<Self> {
-        let stat = rustix::fs::fstat(fd)?;
+    /// Waits until no fork is under way that may have copied the descriptor as it was before the call, and
+    /// then the memory without this entry, were it dropped.
+    pub(crate) fn wait_for_forks(&self) -> io::Result<()> {
+        let process = Process::get()?;
+        // SeqCst: as above. What ended is read first, so that as many that have begun are all that have.
+        while process.ended.load(Ordering::SeqCst) != process.begun.load(Ordering::SeqCst) {
+            std::thread::yield_now(); // the fork of another thread
+        }
+        Ok(())
+    }
+
+    fn list(fd: OwnedFd) -> io::Result<(OwnedFd, Self)> {
+        let own = Birth::here()?.own;
+        let stat = rustix::fs::fstat(&fd)?;
+        // A parent's descriptor of that number has been closed in this child, where our handler has not
+        // run yet. It must not take the new one for the old one.
+        entries().for_each(|entry| entry.forget(fd.as_raw_fd(), own));
         let entry = entries()
             .find(|entry| entry.claim())
             .unwrap_or_else(Entry::leak);
-        // Relaxed, both: ordered by the store below.
+        // Relaxed, all: ordered by the store below.
+        entry.process.store(own, Ordering::Relaxed);
         entry.device.store(stat.st_dev, Ordering::Relaxed);
         entry.inode.store(stat.st_ino, Ordering::Relaxed);
-        // SeqCst: with BEGUN, as above.
+        // SeqCst: with `begun`, as above.
         entry.fd.store(fd.as_raw_fd(), Ordering::SeqCst);
-        Ok(Self { entry })
+        Ok((fd, Self { entry }))
     }
 }
 
@@ -168,6 +199,7 @@ impl Entry {
     fn leak() -> &'static Self {
         let entry: &'static Self = Box::leak(Box::new(Self {
             fd: AtomicI32::new(CLAIMED),
+            process: AtomicU64::new(0),
             device: AtomicU64::new(0),
             inode: AtomicU64::new(0),
             next: AtomicPtr::new(ptr::null_mut()),
@@ -182,9 +214,23 @@ impl Entry {
         entry
     }
 
-    /// Closes the descriptor, in a child.
-    fn close(&self) {
+    /// Takes another process's entry of that number off the list.
+    fn forget(&self, fd: i32, own: u64) {
+        // Relaxed, all: another process's entry is a copy, from before this process began.
+        if self.process.load(Ordering::Relaxed) != own {
+            let _ = self
+                .fd
+                .compare_exchange(fd, UNUSED, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Closes the descriptor, in a child, unless the child has opened it itself: another library's fork
+    /// handler may have joined a table before ours runs.
+    fn close_unless_of(&self, own: u64) {
         // Relaxed, all: the child has one thread and its own copy.
+        if self.process.load(Ordering::Relaxed) == own {
+            return;
+        }
         let fd = self.fd.swap(UNUSED, Ordering::Relaxed);
         // SAFETY: a C structure of integers, of which zeros are a value.
         let mut stat: libc::stat = unsafe { std::mem::zeroed() };
@@ -224,7 +270,11 @@ fn install() -> io::Result<()> {
     if INSTALLED.load(Ordering::Acquire) {
         return Ok(());
     }
-    // A fork that is under way keeps this waiting, so the handlers never see half of one.
+    // The handlers count on it, all or none.
+    Process::get()?;
+    // A fork that is under way runs all of the handlers or, if it began before this, none: it does not
+    // see half of them, but it may not be seen. Locks that last are kept from its child in another
+    // way (see `kept`).
     // SAFETY: the handlers only touch atomics, examine and close descriptors: allowed there.
     let code = unsafe { libc::pthread_atfork(Some(before_fork), Some(in_parent), Some(in_child)) };
     if code != 0 {
@@ -235,15 +285,103 @@ fn install() -> io::Result<()> {
 }
 
 unsafe extern "C" fn before_fork() {
-    BEGUN.fetch_add(1, Ordering::SeqCst);
+    if let Some(process) = Process::known() {
+        process.begun.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 unsafe extern "C" fn in_parent() {
-    ENDED.fetch_add(1, Ordering::SeqCst);
+    if let Some(process) = Process::known() {
+        process.ended.fetch_add(1, Ordering::SeqCst);
+    }
 }
 
 unsafe extern "C" fn in_child() {
-    entries().for_each(Entry::close);
-    // Relaxed: the child has one thread. Forks of other threads of the parent are not its own.
-    ENDED.store(BEGUN.load(Ordering::Relaxed), Ordering::Relaxed);
+    // Relaxed: the child has one thread. The numbers of forks are the parent's, and the kernel has wiped
+    // them, with the mark. That is another one by now if the child has used the library before.
+    let own = Process::known().map_or(0, |process| process.mark.load(Ordering::Relaxed));
+    entries().for_each(|entry| entry.close_unless_of(own));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicUsize;
+    use std::thread;
+    use std::time::Duration;
+
+    /// Forks that are not, one test at a time.
+    static FORKS: Mutex<()> = Mutex::new(());
+
+    fn open_null() -> io::Result<OwnedFd> {
+        Ok(File::open("/dev/null")?.into())
+    }
+
+    #[test]
+    fn k3_no_descriptor_is_opened_while_a_fork_is_under_way() {
+        let _one_at_a_time = FORKS.lock().unwrap();
+        install().unwrap();
+        let (called, opened) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            // SAFETY: what the C library calls before a fork counts, and nothing else.
+            unsafe { before_fork() };
+            let opening = scope.spawn(|| {
+                called.store(true, Ordering::SeqCst);
+                let open = || {
+                    opened.store(true, Ordering::SeqCst);
+                    open_null()
+                };
+                drop(ClosedInChild::open(open).unwrap());
+            });
+            while !called.load(Ordering::SeqCst) {
+                thread::yield_now();
+            }
+            thread::sleep(Duration::from_millis(100));
+            let was_opened = opened.load(Ordering::SeqCst);
+            // SAFETY: as above.
+            unsafe { in_parent() };
+            opening.join().unwrap();
+            assert!(!was_opened && opened.load(Ordering::SeqCst));
+        });
+    }
+
+    #[test]
+    fn k3_a_descriptor_stays_on_the_list_while_a_fork_may_be_copying_it() {
+        let _one_at_a_time = FORKS.lock().unwrap();
+        let (_fd, listed) = ClosedInChild::open(open_null).unwrap();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            // SAFETY: as above.
+            unsafe { before_fork() };
+            let waiting = scope.spawn(|| {
+                listed.wait_for_forks().unwrap();
+                is_over.load(Ordering::SeqCst)
+            });
+            thread::sleep(Duration::from_millis(100));
+            is_over.store(true, Ordering::SeqCst);
+            // SAFETY: as above.
+            unsafe { in_parent() };
+            assert!(waiting.join().unwrap());
+        });
+    }
+
+    #[test]
+    fn k3_a_descriptor_that_a_fork_may_have_copied_unlisted_is_opened_anew() {
+        let _one_at_a_time = FORKS.lock().unwrap();
+        let opens = AtomicUsize::new(0);
+        let open = || {
+            let fd = open_null();
+            if opens.fetch_add(1, Ordering::SeqCst) == 0 {
+                // SAFETY: as above: a whole fork, before the descriptor is on the list.
+                unsafe { before_fork() };
+                // SAFETY: as above.
+                unsafe { in_parent() };
+            }
+            fd
+        };
+        drop(ClosedInChild::open(open).unwrap());
+        assert_eq!(opens.load(Ordering::SeqCst), 2);
+    }
 }

@@ -9,6 +9,7 @@ use super::fork::{Birth, ClosedInChild};
 use crate::algorithm::registry::{Holder, Locks};
 use crate::layout::slot_lock;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::DupFlags;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -26,19 +27,31 @@ pub(crate) struct LockFile {
 impl LockFile {
     /// Opens the table behind `table` once more.
     pub(crate) fn open(table: BorrowedFd<'_>) -> io::Result<Self> {
-        // A duplicate would share the table's open file, and with it its locks. The kernel's link to
-        // the descriptor opens the same file anew, under whatever name it has by now, or none.
-        let path = format!("/proc/thread-self/fd/{}", table.as_raw_fd());
         let birth = Birth::here()?;
-        let (fd, listed) = ClosedInChild::open(|| {
-            let flags = OFlags::RDWR | OFlags::CLOEXEC;
-            Ok(rustix::fs::open(&path, flags, Mode::empty())?)
-        })?;
+        let (fd, listed) = ClosedInChild::open(|| reopen(table))?;
         Ok(Self {
             fd: ManuallyDrop::new(fd),
             listed: ManuallyDrop::new(listed),
             birth,
         })
+    }
+
+    /// Closes the descriptor, whose place that of the table takes for a moment. The locks last for as
+    /// long as the open file has a mapping, or a copy in a child.
+    pub(crate) fn close_and_keep_locks(self, table: BorrowedFd<'_>) -> io::Result<()> {
+        let mut this = ManuallyDrop::new(self);
+        // On an error nothing is given back, the descriptor included: its copies would hold the locks.
+        rustix::io::dup3(table, &mut this.fd, DupFlags::CLOEXEC)?;
+        this.listed.wait_for_forks()?;
+        this.close();
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        // SAFETY: the two callers own the file and do not use it again.
+        unsafe { ManuallyDrop::drop(&mut self.listed) };
+        // SAFETY: as above.
+        unsafe { ManuallyDrop::drop(&mut self.fd) };
     }
 
     /// Whether this process is the one that opened it, and not a forked child.
@@ -152,17 +165,29 @@ impl Locks for LockFile {
 
 impl Drop for LockFile {
     fn drop(&mut self) {
-        if !self.birth.is_here() {
+        if !self.is_ours() {
             return;
         }
         // All locks first, then the list: a child that is forked in between shares an open file on
         // which nothing is locked any more. An error leaves it to the close below.
         let _ = unlock_all(self.fd.as_fd());
-        // SAFETY: dropped here and nowhere else.
-        unsafe { ManuallyDrop::drop(&mut self.listed) };
-        // SAFETY: dropped here and nowhere else.
-        unsafe { ManuallyDrop::drop(&mut self.fd) };
+        self.close();
     }
+}
+
+impl AsFd for LockFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Opens the file behind a descriptor as an open file of its own.
+fn reopen(table: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // A duplicate would share the table's open file, and with it its locks. The kernel's link to the
+    // descriptor opens the same file anew, under whatever name it has by now, or none.
+    let path = format!("/proc/thread-self/fd/{}", table.as_raw_fd());
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
 fn unlock_all(fd: BorrowedFd<'_>) -> io::Result<()> {
