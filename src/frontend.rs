@@ -1,5 +1,7 @@
 //! A process that has joined a table: where requests are routed and finished.
 
+use crate::algorithm::retired::Held;
+use crate::choose::Chooser;
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::operation::Operation;
@@ -8,17 +10,20 @@ use crate::policy::Policy;
 use crate::request::Request;
 use crate::seat::Seat;
 use crate::table::Table;
+use crossbeam_utils::Backoff;
 
 /// This process's place in a table, with the policy by which it routes.
 ///
 /// Clones share the place and may be used from any thread at once. The first threads to use any have a
-/// lane each and wait for nobody; more threads than [`lanes`](crate::Options::lanes) allows for share
-/// the others, and wait for as long as an operation takes, its preemption included. The place is given
-/// back when
-/// the last clone and the last [`Permit`] are gone, or when the process dies, whatever it dies of.
+/// lane each until they end, and wait for no other thread. More living threads than
+/// [`lanes`](crate::Options::lanes) share the lanes that are left, and wait for as long as an operation
+/// takes, its preemption included. Another frontend of this process, of this table or of another one,
+/// has lanes of its own. The place is given back when the last clone and the last [`Permit`] are gone, or
+/// when the process dies, whatever it dies of.
 ///
 /// A child that was forked with such a handle cannot use it: its calls answer [`Error::Forked`], and
 /// dropping its copies of handles and permits changes nothing. [`Table::join`] in the child.
+#[must_use = "dropping a frontend gives its place back"]
 #[derive(Clone, Debug)]
 pub struct Frontend {
     seat: Handle,
@@ -55,7 +60,8 @@ impl Frontend {
     /// its cap, and at most a hundred times a second, does it look for dead frontends by system calls.
     ///
     /// Not for signal handlers: one that interrupts an operation may find no free lane, and would wait
-    /// for what it has interrupted. The same goes for dropping a [`Permit`].
+    /// for what it has interrupted. Nor may a handler that interrupts one fork. The same goes for
+    /// dropping a [`Permit`]. A [custom policy](Policy::custom) may do all of these.
     ///
     /// # Errors
     /// [`Error::Saturated`], [`Error::Unavailable`], [`Error::Forked`].
@@ -137,8 +143,33 @@ impl Frontend {
 
     /// Places a request by all that counts.
     fn place_by_all(&self, request: &Request<'_>) -> Result<Permit> {
-        let engine = self.operation()?.place(&self.policy, request)?;
+        let engine = match self.policy {
+            Policy::Custom(_) => self.place_by_custom(request)?,
+            _ => self.operation()?.place(&self.policy, request)?,
+        };
         Ok(Permit::new(self.seat.seat(), engine, request.tokens))
+    }
+
+    /// Places a request by a load of the user's own, which is computed while no lane is entered: that code
+    /// may end permits, route by another policy, or fork.
+    fn place_by_custom(&self, request: &Request<'_>) -> Result<usize> {
+        let turns = self.seat.turns();
+        let chooser = Chooser::new(self.table(), &self.policy, request, turns);
+        let backoff = Backoff::new();
+        loop {
+            let choice = chooser.choose();
+            // After the choice: in a child that was forked in the middle of it this is where it ends.
+            let operation = self.operation()?;
+            let choice = choice.map_err(|no_choice| chooser.explain(no_choice))?;
+            if operation.place_chosen(choice, request.tokens)? {
+                if chooser.was_tied() {
+                    turns.choose(choice.engine);
+                }
+                return Ok(choice.engine);
+            }
+            // Another operation on that engine took effect in between: not a spin without bound.
+            backoff.spin();
+        }
     }
 
     fn place_all(&self, count: usize, request: &Request<'_>) -> Result<Vec<Permit>> {
@@ -147,7 +178,11 @@ impl Frontend {
         }
         // What cannot fit should not be tried, for trying takes places from others. What fits here
         // and not below was overtaken, and goes back as the permits are dropped.
-        self.operation()?.has_room(&self.policy, request, count)?;
+        let has_room = Operation::has_room(&self.seat, &self.policy, request, count);
+        if !self.seat.is_ours() {
+            return Err(Error::Forked);
+        }
+        has_room?;
         (0..count).map(|_| self.place(request)).collect()
     }
 }

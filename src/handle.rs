@@ -1,15 +1,14 @@
 //! Handles of a seat, and how long it stays: until its last handle and its last permit are gone.
 //!
-//! See [`hold`](crate::algorithm::hold) for how these are counted. A seat whose handles are gone and
-//! whose permits are not waits in a list of this process. Whoever ends a permit of such a seat takes
-//! the whole list, so that no two threads look at the same seat, gives back the seats that nobody
-//! holds, and puts back the rest.
+//! See [`hold`](crate::algorithm::hold) for how these are counted, and
+//! [`retired`](crate::algorithm::retired) for where a seat waits for its last permit.
 
-use crate::algorithm::hold::pass_for_a_reason;
-use crate::seat::Seat;
+use crate::algorithm::retired::{Held, Retired};
+use crate::primitive::{AtomicPtr, AtomicU64};
+use crate::seat::{Seat, wait_a_little};
+use crossbeam_utils::Backoff;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// A counted handle of a seat.
 #[derive(Debug)]
@@ -20,11 +19,11 @@ unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
 
-/// Seats without handles, linked by their own pointers.
-static RETIRED: AtomicPtr<Seat> = AtomicPtr::new(ptr::null_mut());
-
-/// How often somebody had reason to look at the list.
-static REASONS: AtomicU64 = AtomicU64::new(0);
+/// Seats without handles.
+static RETIRED: Retired<Seat> = Retired {
+    first: AtomicPtr::new(ptr::null_mut()),
+    reasons: AtomicU64::new(0),
+};
 
 impl Handle {
     pub(crate) fn new(seat: Seat) -> Self {
@@ -60,9 +59,9 @@ impl Drop for Handle {
         if !self.handles().drop_one() {
             return;
         }
-        self.close();
-        retire(self.0);
-        give_back();
+        let backoff = Backoff::new();
+        // SAFETY: this was the last handle.
+        unsafe { RETIRED.close(self.0, || wait_a_little(&backoff)) };
     }
 }
 
@@ -91,40 +90,8 @@ pub(crate) unsafe fn end_permit(seat: NonNull<Seat>, engine: usize, tokens: u32)
     }
 }
 
-/// Puts a seat into the list.
-fn retire(seat: NonNull<Seat>) {
-    // Relaxed: the exchange below is what counts.
-    let mut first = RETIRED.load(Ordering::Relaxed);
-    loop {
-        // SAFETY: a seat is in the list or in one thread's hands, here ours.
-        unsafe { seat.as_ref() }.set_next(first);
-        // AcqRel: see `pass_for_a_reason`; and who takes the seat sees where it leads.
-        match RETIRED.compare_exchange(first, seat.as_ptr(), Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => return,
-            Err(other) => first = other,
-        }
-    }
-}
-
-/// Gives back the seats in the list that nobody holds.
+/// Gives back the seats that nothing holds any more.
 #[cold]
 pub(crate) fn give_back() {
-    pass_for_a_reason(&REASONS, || {
-        // AcqRel: see `pass_for_a_reason`.
-        let mut next = RETIRED.swap(ptr::null_mut(), Ordering::AcqRel);
-        while let Some(seat) = NonNull::new(next) {
-            // SAFETY: we have taken it out of the list, so nobody else frees it.
-            let (is_unheld, is_ours) = unsafe { seat.as_ref() }.is_unheld();
-            // SAFETY: as above.
-            next = unsafe { seat.as_ref() }.next();
-            match (is_ours, is_unheld) {
-                // SAFETY: made by `Handle::new`; no handle and no permit is left, and no thread is in an
-                // operation that could touch it.
-                (true, true) => drop(unsafe { Box::from_raw(seat.as_ptr()) }),
-                (true, false) => retire(seat),
-                // A parent's seat in its forked child: not ours to give back.
-                (false, _) => {}
-            }
-        }
-    });
+    RETIRED.give_back();
 }

@@ -1,7 +1,8 @@
 //! One operation of a lane: a request is placed, or taken back.
 
 use crate::algorithm::hold::LaneHold;
-use crate::algorithm::place::Refusal;
+use crate::algorithm::place::{Choice, Refusal};
+use crate::algorithm::retired::Held;
 use crate::algorithm::word::Amount;
 use crate::choose::Chooser;
 use crate::error::{Error, Result};
@@ -83,6 +84,27 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// Counts a request on an engine that was chosen before the lane was entered, if its word still stands.
+    pub(crate) fn place_chosen(&self, choice: Choice, tokens: u32) -> Result<bool> {
+        let table = self.seat.table();
+        let mut choice = Some(choice);
+        let placed = table.mapping().counter().place(
+            self.lane.id,
+            Amount::request(tokens),
+            table.total(),
+            || choice.take().ok_or(()),
+        );
+        match placed {
+            Ok(_) => {
+                self.lane.hold.add_permit();
+                Ok(true)
+            }
+            Err(Refusal::AtTheTotal) => Err(Error::Saturated),
+            // Asked again: the word has changed.
+            Err(Refusal::Unchosen(())) => Ok(false),
+        }
+    }
+
     #[inline]
     fn placed(&self, engine: usize, tied: bool) {
         if tied {
@@ -108,22 +130,22 @@ impl<'a> Operation<'a> {
     /// [leave](LaneHold::leave), and whether the last handle of the seat is gone as well.
     #[inline]
     pub(crate) fn end_permit(self) -> (NonNull<LaneHold>, bool) {
-        let is_closed = self.seat.handles().is_closed();
-        self.lane.hold.end_permit();
+        let is_closed = self.lane.hold.end_permit(self.seat.handles());
         let hold = NonNull::from(&self.lane.hold);
         mem::forget(self);
         (hold, is_closed)
     }
 
-    /// Fails if there is no room for `count` requests like this one, as of now.
+    /// Fails if there is no room for `count` requests like this one, as of now. No operation: nothing is
+    /// counted, and a custom policy may be asked.
     pub(crate) fn has_room(
-        &self,
+        seat: &Seat,
         policy: &Policy,
         request: &Request<'_>,
         count: usize,
     ) -> Result<()> {
-        let table = self.seat.table();
-        let chooser = Chooser::new(table, policy, request, &self.lane.turns);
+        let table = seat.table();
+        let chooser = Chooser::new(table, policy, request, seat.turns());
         let change = Amount::request(request.tokens);
         let counter = table.mapping().counter();
         let total = table.total().map(|total| total.room(counter, change));

@@ -68,12 +68,16 @@ impl Options {
         self
     }
 
-    /// How many threads of one frontend can route and finish at the very same time, without one
-    /// waiting for another to end its operation. Default: 4, or fewer if there is room for so many
-    /// frontends: `max_frontends * lanes` is at most 4,095.
+    /// How many threads can use one frontend without any of them ever waiting for another to end its
+    /// operation. Default: 4, or fewer if there is room for so many frontends: `max_frontends * lanes` is
+    /// at most 4,095.
     ///
     /// Three of four lanes, rounded down, belong to a thread each, which is faster; the rest is shared by
-    /// all other threads. So a process with n busy threads does best with n * 4 / 3 + 1 lanes.
+    /// all other threads. A thread takes a lane when it first uses the frontend, if one has no owner, and
+    /// keeps it until the thread ends, idle or not. So a process with n threads that route does
+    /// best with n * 4 / 3 + 1 lanes. What other frontends, other tables or the parent of a fork have
+    /// given to threads has no influence. Of more than 4,096 living threads that have used the library,
+    /// the later ones share.
     pub fn lanes(mut self, count: usize) -> Self {
         self.lanes = Some(count);
         self

@@ -92,8 +92,10 @@ impl Policy {
     }
 
     /// A load of one's own. It is called for each engine that may be chosen, at least once for each
-    /// request and again when another process was faster, so it should be cheap. It must not
-    /// route: that would call it again, and again. An engine whose load is not a number comes last.
+    /// request and again when another process was faster, so it should be cheap. It may end permits and
+    /// route by another policy; routing by itself would call it again, and again. If it forks, its
+    /// `route` answers [`Error::Forked`](crate::Error::Forked) in the child. An engine whose load is
+    /// not a number comes last.
     ///
     /// ```
     /// use headcount::Policy;

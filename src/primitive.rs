@@ -5,7 +5,7 @@
 #[cfg(not(loom))]
 pub(crate) use atomic::Atomic;
 #[cfg(not(loom))]
-pub(crate) use core::sync::atomic::{AtomicU64, Ordering, fence};
+pub(crate) use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering, fence};
 
 /// Has the line of `place` fetched for writing, while what comes next goes on: a hint, no access.
 ///
@@ -27,7 +27,7 @@ pub(crate) fn about_to_write<T>(place: &T) {
 }
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{Ordering, fence};
+pub(crate) use loom::sync::atomic::{AtomicPtr, Ordering, fence};
 #[cfg(loom)]
 pub(crate) use model::{Atomic, AtomicU64, before_each_access};
 

@@ -1,21 +1,26 @@
 //! A process's place in a table: its slot, its lanes, and which of its threads uses which.
 //!
-//! The first lanes belong to a thread each, the one of the same [number](thread::number), which needs
-//! no lock for its own. Threads beyond these share the lanes that are left, under a flag each.
+//! The first lanes belong to a thread each, which [claims](crate::algorithm::owner) one at its first use
+//! of this place and then needs no lock for it. Threads that find none share the lanes that are left,
+//! under a flag each.
 
-use crate::algorithm::hold::{Handles, LaneHold, is_unheld};
+use crate::algorithm::hold::{Handles, LaneHold};
+use crate::algorithm::owner::{self, Owner, THREAD_SLOTS, ThreadKey};
+use crate::algorithm::retired::Held;
 use crate::algorithm::word::LaneId;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::file::{Birth, LockFile};
+use crate::file::{Birth, Kept, KeptLock};
 use crate::handle;
 use crate::operation::Operation;
+use crate::primitive::{AtomicPtr, AtomicU64, Ordering};
 use crate::table::Table;
 use crate::thread;
 use crate::turns::Turns;
 use crossbeam_utils::{Backoff, CachePadded};
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering, compiler_fence};
+use std::os::fd::AsFd;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU16, compiler_fence};
 use std::time::Duration;
 
 /// What the clones of a frontend and its permits share.
@@ -27,8 +32,14 @@ pub(crate) struct Seat {
     lanes: Box<[CachePadded<Lane>]>,
     /// How many of the lanes belong to a thread each.
     owned: usize,
+    /// Where the thread in each slot may have its lane; the lane's owner says whether it has.
+    lane_of: Box<[AtomicU16; THREAD_SLOTS]>,
+    /// How many threads had ended when living ones were last found to own all lanes.
+    all_owned: AtomicU64,
+    /// Whose turn it is when a load is computed by the user's own code, outside of any lane.
+    turns: Turns,
     /// Holding this is being alive.
-    lock: LockFile,
+    lock: KeptLock,
     birth: Birth,
     /// When this process last reaped because it found no room.
     last_reap: AtomicU64,
@@ -40,6 +51,7 @@ pub(crate) struct Seat {
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) id: LaneId,
+    owner: Owner,
     pub(crate) hold: LaneHold,
     pub(crate) turns: Turns,
 }
@@ -51,9 +63,8 @@ impl Seat {
         let failed = |e| table.failed("joining", e);
         let birth = Birth::here().map_err(failed)?;
         table.reap()?;
-        let lock = table.lock_file()?;
         let registry = table.mapping().registry();
-        let slot = claim(table, &lock)?;
+        let (slot, lock) = claim(table)?;
         let record = &registry.slots[slot];
         // Relaxed, both: for people only.
         (record.pid).store(std::process::id().into(), Ordering::Relaxed);
@@ -74,27 +85,27 @@ impl Seat {
             .map(|lane| {
                 CachePadded::new(Lane {
                     id: registry.lane(slot, lane),
+                    owner: Owner::new(),
                     hold: LaneHold::new(),
                     turns: Turns::new(geometry.max_engines, engines, number(lane)),
                 })
             })
             .collect();
+        let turns = Turns::new(geometry.max_engines, engines, number(geometry.lanes));
         Ok(Self {
             handles: Handles::new(),
             table: table.clone(),
             slot,
             lanes,
             owned: geometry.lanes - geometry.lanes.div_ceil(4),
+            lane_of: Box::new([const { AtomicU16::new(0) }; THREAD_SLOTS]),
+            all_owned: AtomicU64::new(u64::MAX),
+            turns,
             lock,
             birth,
             last_reap: AtomicU64::new(0),
             next: AtomicPtr::new(ptr::null_mut()),
         })
-    }
-
-    /// Whether this process is the one that joined.
-    pub(crate) fn is_ours(&self) -> bool {
-        self.birth.is_here()
     }
 
     pub(crate) fn table(&self) -> &Table {
@@ -111,24 +122,70 @@ impl Seat {
         if !self.birth.is_here() {
             return None;
         }
-        let thread = thread::number();
-        if thread < self.owned {
-            let lane = &self.lanes[thread];
-            if lane.hold.enter_own() {
-                // For a signal handler the operation may not begin before that.
-                compiler_fence(Ordering::SeqCst);
-                return Some(Operation::new(self, lane));
-            }
+        if let Some(lane) = self.own_lane(thread::key())
+            && let Some(operation) = self.enter_own(lane)
+        {
+            return Some(operation);
         }
-        Some(self.enter_shared(thread))
+        Some(self.enter_other())
+    }
+
+    /// The lane of the calling thread, whose key this is.
+    #[inline]
+    fn own_lane(&self, me: ThreadKey) -> Option<&Lane> {
+        // Relaxed: what this thread wrote itself, or else its owner is another.
+        let lane = self.lane_of[me.slot()].load(Ordering::Relaxed);
+        (self.lanes.get(usize::from(lane)))
+            .map(|lane| &**lane)
+            .filter(|lane| lane.owner.is(me))
+    }
+
+    #[inline]
+    fn enter_own<'a>(&'a self, lane: &'a Lane) -> Option<Operation<'a>> {
+        if !lane.hold.enter_own() {
+            return None;
+        }
+        // For a signal handler the operation may not begin before that.
+        compiler_fence(Ordering::SeqCst);
+        Some(Operation::new(self, lane))
+    }
+
+    /// A lane for a thread that has none of its own yet, or that is in an operation in it.
+    #[cold]
+    fn enter_other(&self) -> Operation<'_> {
+        let me = thread::take_key();
+        me.and_then(|me| self.claim_lane(me))
+            .and_then(|lane| self.enter_own(lane))
+            .unwrap_or_else(|| self.enter_shared(me.map_or(0, ThreadKey::slot)))
+    }
+
+    /// Makes a lane the calling thread's own, if it has none and there is one.
+    fn claim_lane(&self, me: ThreadKey) -> Option<&Lane> {
+        if self.own_lane(me).is_some() {
+            return None;
+        }
+        let threads = thread::all();
+        let ended = threads.ended();
+        // Relaxed, here and below: a hint that spares us the look at each. A thread that ends after we
+        // have read the number changes it.
+        if self.all_owned.load(Ordering::Relaxed) == ended {
+            return None;
+        }
+        let owners = self.lanes[..self.owned].iter().map(|lane| &lane.owner);
+        let Some(lane) = owner::claim(owners, me, threads) else {
+            self.all_owned.store(ended, Ordering::Relaxed);
+            return None;
+        };
+        // Relaxed: for this thread only.
+        self.lane_of[me.slot()].store(lane as u16, Ordering::Relaxed);
+        Some(&self.lanes[lane])
     }
 
     /// One of the lanes that threads share.
-    #[cold]
-    fn enter_shared(&self, thread: usize) -> Operation<'_> {
+    fn enter_shared(&self, first: usize) -> Operation<'_> {
         let shared = &self.lanes[self.owned..];
         // Another one first for each thread, as far as there are.
-        let (behind, home) = shared.split_at(thread % shared.len());
+        let (behind, home) = shared.split_at(first % shared.len());
         let backoff = Backoff::new();
         loop {
             for lane in home.iter().chain(behind) {
@@ -141,37 +198,9 @@ impl Seat {
         }
     }
 
-    #[inline]
-    pub(crate) fn handles(&self) -> &Handles {
-        &self.handles
-    }
-
-    /// The last handle is gone: whoever ends a permit from here on looks whether it was the last.
-    pub(crate) fn close(&self) {
-        self.handles.close();
-        // Whoever is ending one now may not have seen that.
-        for lane in self.lanes.iter().filter(|_| self.is_ours()) {
-            let backoff = Backoff::new();
-            while lane.hold.is_busy() {
-                wait_a_little(&backoff);
-            }
-        }
-    }
-
-    /// Whether nobody holds it any more, and whether this process is the one that joined.
-    pub(crate) fn is_unheld(&self) -> (bool, bool) {
-        let holds = self.lanes.iter().map(|lane| &lane.hold);
-        (is_unheld(holds), self.is_ours())
-    }
-
-    /// The next in the list of seats without handles.
-    pub(crate) fn next(&self) -> *mut Self {
-        // Relaxed, here and below: only whoever has the seat in hand follows or sets it.
-        self.next.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_next(&self, next: *mut Self) {
-        self.next.store(next, Ordering::Relaxed);
+    /// Whose turn it is when a load is computed by the user's own code.
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     /// Reaps, unless this process did so a moment ago. True if that freed something.
@@ -189,10 +218,33 @@ impl Seat {
     }
 }
 
+impl Held for Seat {
+    #[inline]
+    fn handles(&self) -> &Handles {
+        &self.handles
+    }
+
+    fn holds(&self) -> impl Iterator<Item = &LaneHold> + Clone {
+        self.lanes.iter().map(|lane| &lane.hold)
+    }
+
+    fn next(&self) -> &AtomicPtr<Self> {
+        &self.next
+    }
+
+    fn is_ours(&self) -> bool {
+        self.birth.is_here()
+    }
+
+    unsafe fn take_apart(this: NonNull<Self>) {
+        // SAFETY: made by `Handle::new`, and the caller says that nothing uses it any more.
+        drop(unsafe { Box::from_raw(this.as_ptr()) });
+    }
+}
+
 impl Drop for Seat {
     fn drop(&mut self) {
-        // No permit is left, so nothing is counted for this slot. If the lock cannot be given back
-        // here, closing its file does.
+        // No permit is left, so nothing is counted for this slot. The lock goes next.
         let registry = self.table.mapping().registry();
         let _ = registry.leave(self.slot, &self.lock);
     }
@@ -200,7 +252,7 @@ impl Drop for Seat {
 
 /// Waits for a thread of this process to end its operation. This very thread may have preempted it, so in
 /// the end this sleeps.
-fn wait_a_little(backoff: &Backoff) {
+pub(crate) fn wait_a_little(backoff: &Backoff) {
     match backoff.is_completed() {
         true => std::thread::sleep(Duration::from_micros(50)),
         false => backoff.snooze(),
@@ -209,17 +261,27 @@ fn wait_a_little(backoff: &Backoff) {
 
 /// Takes a slot. Somebody who is just joining or reaping looks like its holder for some
 /// microseconds, so a table that seems full is looked at again for a little while.
-fn claim(table: &Table, lock: &LockFile) -> Result<usize> {
+fn claim(table: &Table) -> Result<(usize, KeptLock)> {
     const LOOKS: u32 = 20;
+    let registry = table.mapping().registry();
     for look in 0..LOOKS {
         if look > 0 {
             std::thread::sleep(std::time::Duration::from_millis(1));
             table.reap()?;
         }
-        let slot =
-            (table.mapping().registry().join(lock)).map_err(|e| table.failed("joining", e))?;
-        if let Some(slot) = slot {
-            return Ok(slot);
+        let kept = KeptLock::take(table.as_fd(), |lock| registry.join(lock))
+            .map_err(|e| table.failed("joining", e))?;
+        match kept {
+            // A child that was forked meanwhile may keep that slot locked. It is the child's then.
+            Some(Kept {
+                is_shared: true,
+                what: slot,
+                lock,
+            }) => {
+                let _ = registry.leave(slot, &lock);
+            }
+            Some(Kept { what, lock, .. }) => return Ok((what, lock)),
+            None => {}
         }
     }
     Err(Error::FrontendsFull {

@@ -1,102 +1,104 @@
-//! A small number for each living thread of this process, used again when the thread has ended.
+//! The key of each living thread of this process, given back when the thread ends.
 //!
-//! Whatever belongs to a number belongs to one thread at a time, so that thread needs no lock for it.
-//! No lock is taken here either: a child that was forked in the middle of anything could not wait
-//! for one. In such a child the numbers of its parent's other threads are never given out.
+//! See [`owner`](crate::algorithm::owner) for what a key is good for. No lock is taken here: a child
+//! that was forked in the middle of anything could not wait for one. In such a child the slots of its
+//! parent's other threads stay taken.
 
+use crate::algorithm::owner::{THREAD_SLOTS, ThreadKey, ThreadSlot, Threads};
+use crate::primitive::AtomicU64;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many threads can have a number at once.
-const NUMBERS: usize = 1024;
-
-/// A bit for each number that is taken.
-static TAKEN: [AtomicU64; NUMBERS / 64] = [const { AtomicU64::new(0) }; NUMBERS / 64];
-
-/// The thread has not asked yet.
-const UNKNOWN: usize = usize::MAX;
-/// There was none left, or the thread is ending.
-const NONE: usize = usize::MAX - 1;
+static SLOTS: [ThreadSlot; THREAD_SLOTS] = [const { ThreadSlot(AtomicU64::new(0)) }; THREAD_SLOTS];
+static ENDED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static NUMBER: Cell<usize> = const { Cell::new(UNKNOWN) };
-    /// Gives the number back when the thread ends.
+    static KEY: Cell<ThreadKey> = const { Cell::new(ThreadKey::UNKNOWN) };
+    /// Gives the key back when the thread ends.
     static HELD: Held = const { Held };
 }
 
 struct Held;
 
-/// The number of this thread. Very large if it has none: then it shares what others share.
+/// The threads of this process.
+pub(crate) fn all() -> Threads<'static> {
+    Threads {
+        slots: &SLOTS,
+        ended: &ENDED,
+    }
+}
+
+/// The key of this thread, as far as it has asked for one.
 #[inline]
-pub(crate) fn number() -> usize {
-    match NUMBER.get() {
-        UNKNOWN => take(),
-        number => number,
-    }
+pub(crate) fn key() -> ThreadKey {
+    KEY.get()
 }
 
+/// The key of this thread, taken now if it has not asked before. `None` if it has no slot.
 #[cold]
-fn take() -> usize {
-    // Without a destructor to give it back, as in another thread-local's destructor, none is taken.
-    let number = HELD.try_with(|_| first_free()).ok().flatten();
-    NUMBER.set(number.unwrap_or(NONE));
-    number.unwrap_or(NONE)
-}
-
-fn first_free() -> Option<usize> {
-    for (at, taken) in TAKEN.iter().enumerate() {
-        loop {
-            // Relaxed: the change below decides.
-            let free = taken.load(Ordering::Relaxed).trailing_ones();
-            if free == u64::BITS {
-                break;
-            }
-            // Acquire: pairs with the Release in `drop`, so that we see what belongs to the number
-            // as its last thread left it.
-            let before = taken.fetch_or(1 << free, Ordering::Acquire);
-            if before & (1 << free) == 0 {
-                return Some(at * 64 + free as usize);
-            }
-        }
+pub(crate) fn take_key() -> Option<ThreadKey> {
+    if KEY.get() == ThreadKey::UNKNOWN {
+        // Without a destructor to give it back, as in another thread-local's destructor, none is taken.
+        let key = HELD.try_with(|_| all().begin()).ok().flatten();
+        KEY.set(key.unwrap_or(ThreadKey::NONE));
     }
-    None
+    Some(KEY.get()).filter(|key| *key != ThreadKey::NONE)
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let number = NUMBER.replace(NONE);
-        if number < NUMBERS {
-            // Release: pairs with the Acquire in `first_free`.
-            TAKEN[number / 64].fetch_and(!(1 << (number % 64)), Ordering::Release);
-        }
+        // Destructors of other thread-locals may still end permits on this thread, without a key.
+        all().end(KEY.replace(ThreadKey::NONE));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::primitive::Ordering;
     use std::sync::Barrier;
     use std::thread;
 
     #[test]
-    fn living_threads_have_different_numbers_and_ended_ones_give_theirs_back() {
+    fn c3_a_thread_that_has_given_its_key_back_has_none() {
+        static SEEN: AtomicU64 = AtomicU64::new(0);
+        struct Late;
+        impl Drop for Late {
+            fn drop(&mut self) {
+                let has_none = take_key().is_none() && key() == ThreadKey::NONE;
+                SEEN.store(1 + u64::from(has_none), Ordering::SeqCst);
+            }
+        }
+        thread_local! {
+            static LATE: Late = const { Late };
+        }
+        let ending = thread::spawn(|| {
+            // Its destructor is registered before that of the key, and runs after it.
+            LATE.with(|_| ());
+            assert!(take_key().is_some());
+        });
+        ending.join().unwrap();
+        assert_eq!(SEEN.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn living_threads_have_different_keys_and_ended_ones_give_their_slots_back() {
         let barrier = Barrier::new(8);
-        for _ in 0..200 {
-            let mut numbers: Vec<usize> = thread::scope(|scope| {
+        for _ in 0..1000 {
+            let mut keys: Vec<ThreadKey> = thread::scope(|scope| {
                 let run = || {
-                    let number = number();
+                    let taken = take_key().unwrap();
                     barrier.wait();
-                    assert_eq!(number, super::number());
-                    number
+                    assert_eq!(taken, key());
+                    taken
                 };
                 let threads: Vec<_> = (0..8).map(|_| scope.spawn(run)).collect();
                 threads.into_iter().map(|t| t.join().unwrap()).collect()
             });
-            numbers.sort_unstable();
-            numbers.dedup();
-            assert_eq!(numbers.len(), 8);
+            keys.sort_unstable_by_key(|key| key.slot());
+            keys.dedup_by_key(|key| key.slot());
+            assert_eq!(keys.len(), 8);
             // Other tests' threads have some, too.
-            assert!(numbers.iter().all(|number| *number < 600), "{numbers:?}");
+            assert!(keys.iter().all(|key| key.slot() < 1000), "{keys:?}");
         }
     }
 }

@@ -81,7 +81,7 @@ pub(crate) struct Lane {
     tokens_before: Atomic<TokenWord>,
     /// The era that its operations have begun last.
     era: Atomic<Era>,
-    _rest_of_the_line: u64,
+    _rest_of_the_line: AtomicU64,
     /// The highest operation that somebody else has seen take effect. Written by others, and only
     /// raised. On a line of its own, for its writers are others.
     confirmed: AtomicU64,
@@ -98,7 +98,7 @@ impl Lane {
             held_tokens_before: AtomicU64::new(0),
             tokens_before: Atomic::new(TokenWord::zeroed()),
             era: Atomic::new(Era::zeroed()),
-            _rest_of_the_line: 0,
+            _rest_of_the_line: AtomicU64::new(0),
             confirmed: AtomicU64::new(0),
         }
     }

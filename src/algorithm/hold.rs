@@ -23,7 +23,7 @@
 //! see "open" and the closer "idle" all the same, the thing is taken apart later, by the next who
 //! looks, never earlier.
 
-use crate::primitive::{AtomicU64, Ordering};
+use crate::primitive::{AtomicU64, Ordering, fence};
 
 /// The handles.
 #[derive(Debug)]
@@ -56,15 +56,18 @@ impl Handles {
 
     /// Says that no handle is left.
     pub(crate) fn close(&self) {
-        // SeqCst: see `is_closed`.
-        self.closed.store(1, Ordering::SeqCst);
+        // Relaxed: ordered by the fence.
+        self.closed.store(1, Ordering::Relaxed);
+        // SeqCst: with the compare-and-swap of an operation, which comes between its lane's flag and its
+        // look whether we have closed: either that sees "closed" or we see the lane busy, and wait. That
+        // is certain where a locked instruction is a fence. Nothing unsafe rests on it.
+        fence(Ordering::SeqCst);
     }
 
     /// Whether no handle is left. To be asked in an operation, after it has taken effect.
     #[inline]
-    pub(crate) fn is_closed(&self) -> bool {
-        // SeqCst: with the compare-and-swap of the operation between this and the lane's flag, either
-        // we see "closed" or the closer sees the lane busy, and waits. Nothing unsafe rests on it.
+    fn is_closed(&self) -> bool {
+        // SeqCst: see `close`.
         self.closed.load(Ordering::SeqCst) != 0
     }
 }
@@ -115,14 +118,18 @@ impl LaneHold {
             .store(permits.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// A permit ends in the operation: all that is left to do is to leave.
+    /// A permit ends in the operation: all that is left to do is to leave. Whether no handle is left, so
+    /// that the thread has to look for the last permit after that.
     #[inline]
-    pub(crate) fn end_permit(&self) {
+    pub(crate) fn end_permit(&self, handles: &Handles) -> bool {
+        // Before the count falls: from then on the handles may be gone.
+        let is_closed = handles.is_closed();
         // Relaxed: the lane is ours. Release: pairs with the Acquire in `is_unheld`; who sees the
         // count fall sees the lane busy.
         let permits = self.permits.load(Ordering::Relaxed);
         self.permits
             .store(permits.wrapping_sub(1), Ordering::Release);
+        is_closed
     }
 
     /// Ends the operation. After `end_permit` this is the last access that is allowed.
@@ -149,8 +156,8 @@ pub(crate) fn is_unheld<'a>(lanes: impl Iterator<Item = &'a LaneHold> + Clone) -
     permits == 0 && !lanes.into_iter().any(LaneHold::is_busy)
 }
 
-/// Runs `pass` over things that wait for their last permit, for one more reason, and again for each
-/// reason that others have while it runs.
+/// Runs `pass` over things that wait for their last permit, and again if another thread asked for a
+/// pass meanwhile.
 ///
 /// A pass takes all that wait and puts back what is still held, each by a read-modify-write that
 /// acquires and releases. Somebody who finds nothing there because a pass has taken it may go: whoever

@@ -1,164 +1,198 @@
-//! What handles and permits share is taken apart once, after the last access of anybody.
+//! What handles and permits share is taken apart once, after the last access of any thread.
 //!
-//! Bounds: the closer, or whoever ends a permit, has to come in between two accesses of another; two
-//! preemptions let two threads do so, and a third thread's end costs none.
+//! Bounds: the closer, or a thread that ends a permit, has to come in between two accesses of another;
+//! two preemptions let two threads do so, and a third thread's end costs none.
 
-use crate::algorithm::hold::{Handles, LaneHold, is_unheld, pass_for_a_reason};
+use crate::algorithm::hold::{Handles, LaneHold};
+use crate::algorithm::retired::{Held, Retired};
 use crate::explore::explore;
-use crate::primitive::{AtomicU64, Ordering};
+use crate::primitive::{AtomicPtr, AtomicU64, Ordering, fence};
 use loom::cell::UnsafeCell;
 use loom::thread;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// Two lanes with a permit each, and a list that the thing can wait in.
-struct Shared {
+/// Two lanes with a permit each.
+struct Thing {
     handles: Handles,
     lanes: [LaneHold; 2],
-    /// 1: it waits in the list. 0: somebody has it in hand, or nobody has put it there yet.
-    waiting: AtomicU64,
-    reasons: AtomicU64,
-    /// Read by all who use the thing and written by who takes it apart: loom fails if one of the reads
-    /// does not come before.
-    thing: UnsafeCell<usize>,
+    next: AtomicPtr<Thing>,
+    /// How often it was taken apart. Read by all who use the thing and written by who takes it apart:
+    /// loom fails if one of the reads does not come before.
+    apart: UnsafeCell<usize>,
 }
 
-// SAFETY: it is what the models check, with loom looking at each access to the thing.
-unsafe impl Sync for Shared {}
+impl Held for Thing {
+    fn handles(&self) -> &Handles {
+        &self.handles
+    }
 
-impl Shared {
-    fn new() -> Self {
-        let shared = Self {
+    fn holds(&self) -> impl Iterator<Item = &LaneHold> + Clone {
+        self.lanes.iter()
+    }
+
+    fn next(&self) -> &AtomicPtr<Self> {
+        &self.next
+    }
+
+    fn is_ours(&self) -> bool {
+        true
+    }
+
+    unsafe fn take_apart(this: NonNull<Self>) {
+        // SAFETY: the scene keeps the memory, so that loom can say who comes too late.
+        unsafe { this.as_ref() }.apart.with_mut(|times| {
+            // SAFETY: in no other thread's hands, which is what loom checks here.
+            unsafe { *times += 1 };
+        });
+    }
+}
+
+/// Things, and the list in which they wait.
+struct Scene {
+    things: Vec<Thing>,
+    retired: Retired<Thing>,
+}
+
+// SAFETY: it is what the models check, with loom looking at each access to the things.
+unsafe impl Sync for Scene {}
+// SAFETY: as above.
+unsafe impl Send for Scene {}
+
+impl Scene {
+    fn new(things: usize) -> Arc<Self> {
+        let thing = || Thing {
             handles: Handles::new(),
             lanes: [LaneHold::new(), LaneHold::new()],
-            waiting: AtomicU64::new(0),
-            reasons: AtomicU64::new(0),
-            thing: UnsafeCell::new(0),
+            next: AtomicPtr::new(ptr::null_mut()),
+            apart: UnsafeCell::new(0),
         };
-        for lane in &shared.lanes {
+        let scene = Self {
+            things: (0..things).map(|_| thing()).collect(),
+            retired: Retired {
+                first: AtomicPtr::new(ptr::null_mut()),
+                reasons: AtomicU64::new(0),
+            },
+        };
+        for lane in scene.things.iter().flat_map(|thing| &thing.lanes) {
             assert!(lane.enter_shared());
             lane.add_permit();
             lane.leave();
         }
-        shared
+        Arc::new(scene)
     }
 
-    fn touch(&self) {
-        self.thing.with(|_| ());
+    fn touch(&self, thing: usize) {
+        self.things[thing].apart.with(|_| ());
     }
 
-    /// Ends a permit in the lane, whoever has made it.
-    fn end_permit(&self, lane: usize) {
-        let lane = &self.lanes[lane];
+    /// Ends a permit in the lane, whichever has made it.
+    fn end_permit(&self, thing: usize, lane: usize) {
+        let lane = &self.things[thing].lanes[lane];
         while !lane.enter_shared() {
             thread::yield_now();
         }
-        self.touch();
-        let is_closed = self.handles.is_closed();
-        lane.end_permit();
-        self.touch();
+        self.touch(thing);
+        // The operation's compare-and-swap, as the machine does it.
+        fence(Ordering::SeqCst);
+        let is_closed = lane.end_permit(&self.things[thing].handles);
+        self.touch(thing);
         lane.leave();
         if is_closed {
-            self.give_back();
+            self.retired.give_back();
         }
     }
 
-    fn drop_handle(&self) {
-        self.touch();
-        if !self.handles.drop_one() {
-            return;
-        }
-        self.handles.close();
-        for lane in &self.lanes {
-            while lane.is_busy() {
-                thread::yield_now();
+    fn drop_handle(&self, thing: usize) {
+        self.touch(thing);
+        let handle = &self.things[thing];
+        if handle.handles.drop_one() {
+            // SAFETY: this was the last handle, and the scene outlives its threads.
+            unsafe {
+                self.retired
+                    .close(NonNull::from(handle), || thread::yield_now());
             }
         }
-        self.waiting.fetch_add(1, Ordering::AcqRel);
-        self.give_back();
     }
 
-    fn give_back(&self) {
-        pass_for_a_reason(&self.reasons, || {
-            if self.waiting.swap(0, Ordering::AcqRel) == 0 {
-                return;
-            }
-            if is_unheld(self.lanes.iter()) {
-                self.thing.with_mut(|times| {
-                    // SAFETY: in no other thread's hands, which is what loom checks here.
-                    unsafe { *times += 1 };
-                });
-            } else {
-                self.waiting.swap(1, Ordering::AcqRel);
-            }
-        });
-    }
-
-    /// Those who were too early to see that the last handle was gone leave it to the next to look.
-    fn assert_taken_apart_by_the_next(&self) {
-        self.give_back();
-        self.assert_taken_apart();
-    }
-
+    /// Without anybody who looks once more.
     fn assert_taken_apart(&self) {
-        let times = self.thing.with(|times| {
-            // SAFETY: all other threads have ended.
-            unsafe { *times }
-        });
-        assert_eq!(times, 1);
+        for thing in &self.things {
+            let times = thing.apart.with(|times| {
+                // SAFETY: all other threads have ended.
+                unsafe { *times }
+            });
+            assert_eq!(times, 1);
+        }
+    }
+}
+
+/// Runs these in threads of their own beside `here`.
+fn beside<const N: usize>(scene: &Arc<Scene>, others: [fn(&Scene); N], here: impl FnOnce(&Scene)) {
+    let others = others.map(|other| {
+        let scene = Arc::clone(scene);
+        thread::spawn(move || other(&scene))
+    });
+    here(scene);
+    for other in others {
+        other.join().unwrap();
     }
 }
 
 #[test]
 fn two_permits_end_while_the_last_handle_goes() {
     explore("two permits and a handle", 2, || {
-        let shared = Arc::new(Shared::new());
-        let others = [0, 1].map(|lane| {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || shared.end_permit(lane))
-        });
-        shared.drop_handle();
-        for other in others {
-            other.join().unwrap();
-        }
-        shared.assert_taken_apart_by_the_next();
+        let scene = Scene::new(1);
+        beside(
+            &scene,
+            [
+                |scene| scene.end_permit(0, 0),
+                |scene| scene.end_permit(0, 1),
+            ],
+            |scene| scene.drop_handle(0),
+        );
+        scene.assert_taken_apart();
     });
 }
 
 #[test]
 fn two_permits_end_in_one_lane_after_the_last_handle_has_gone() {
     explore("two permits in one lane", 3, || {
-        let shared = Arc::new(Shared::new());
-        shared.drop_handle();
-        let other = {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || shared.end_permit(0))
-        };
-        shared.end_permit(0);
-        other.join().unwrap();
-        shared.assert_taken_apart();
+        let scene = Scene::new(1);
+        scene.drop_handle(0);
+        beside(&scene, [|scene| scene.end_permit(0, 0)], |scene| {
+            scene.end_permit(0, 0)
+        });
+        scene.assert_taken_apart();
     });
 }
 
 #[test]
 fn two_handles_go_and_a_permit_ends() {
     explore("two handles and a permit", 2, || {
-        let shared = Arc::new(Shared::new());
-        shared.handles.add();
-        shared.end_permit(1);
-        let others = [
-            {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || shared.drop_handle())
-            },
-            {
-                let shared = Arc::clone(&shared);
-                thread::spawn(move || shared.end_permit(0))
-            },
-        ];
-        shared.drop_handle();
-        for other in others {
-            other.join().unwrap();
+        let scene = Scene::new(1);
+        scene.things[0].handles.add();
+        scene.end_permit(0, 1);
+        beside(
+            &scene,
+            [|scene| scene.drop_handle(0), |scene| scene.end_permit(0, 0)],
+            |scene| scene.drop_handle(0),
+        );
+        scene.assert_taken_apart();
+    });
+}
+
+#[test]
+fn permits_of_two_things_in_the_list_end() {
+    explore("permits of two things", 2, || {
+        let scene = Scene::new(2);
+        for thing in [0, 1] {
+            scene.drop_handle(thing);
+            scene.end_permit(thing, 0);
         }
-        shared.assert_taken_apart_by_the_next();
+        beside(&scene, [|scene| scene.end_permit(0, 1)], |scene| {
+            scene.end_permit(1, 1)
+        });
+        scene.assert_taken_apart();
     });
 }

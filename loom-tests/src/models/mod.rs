@@ -4,6 +4,7 @@ mod counting;
 mod crashes;
 mod holding;
 mod naming;
+mod owning;
 mod publishing;
 mod registry;
 mod witnesses;
