@@ -8,7 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
+
 /// A thread that reaps a table at intervals, until this is dropped.
+#[must_use = "dropping a reaper ends its thread"]
 #[derive(Debug)]
 pub struct Reaper {
     stop: Option<Sender<()>>,
@@ -24,10 +27,14 @@ impl Table {
     /// Useful in one process of a deployment, such as the parent; harmless in all of them. A reap
     /// that fails is tried again at the next interval; see [`Reaper::last_error`].
     ///
+    /// A period of less than a millisecond counts as one: a reap costs a system call for each
+    /// living frontend, and a thread that did nothing else would keep a processor busy.
+    ///
     /// # Errors
     /// [`Error::ReadOnly`](crate::Error::ReadOnly), [`Error::Io`](crate::Error::Io).
     pub fn reap_every(&self, period: Duration) -> Result<Reaper> {
         self.reap()?;
+        let period = period.max(SHORTEST_PERIOD);
         let failed = |e| self.failed("starting a reaper for", e);
         let birth = Birth::here().map_err(failed)?;
         let (stop, stopped) = channel();
@@ -56,8 +63,13 @@ impl Table {
 
 impl Reaper {
     /// The error of the last reap, if that failed; it is tried again at the next interval. Or that the
-    /// table does not lie at its path any more, see [`Table::path_state`].
+    /// table does not lie at its path any more, see [`Table::path_state`]. `None` in a forked child, which
+    /// has no such thread.
     pub fn last_error(&self) -> Option<String> {
+        if !self.birth.is_here() {
+            // The thread may have held the lock at the fork, and in the child it never lets go.
+            return None;
+        }
         self.last_error.lock().map_or(None, |error| error.clone())
     }
 }

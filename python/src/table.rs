@@ -202,7 +202,8 @@ impl Table {
         view::reaped(py, reaped)
     }
 
-    /// Reaps every ``period`` seconds from a thread of this process, until the Reaper is stopped.
+    /// Reaps every ``period`` seconds from a thread of this process, until the Reaper is stopped. Less than
+    /// a millisecond counts as one.
     ///
     /// Raises ReadOnly, Io.
     fn reap_every(&self, py: Python<'_>, period: f64) -> PyResult<Reaper> {
