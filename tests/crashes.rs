@@ -134,6 +134,22 @@ fn k1_reaping_happens_by_itself() {
 }
 
 #[test]
+fn k1_each_death_is_found_by_a_route_at_the_cap() {
+    let table = TestTable::new(&Table::options().engines(1).max_in_flight(3));
+    let mut survivor = Actor::join(ACTOR, table.path());
+    for _ in 0..3 {
+        let mut victim = Actor::join(ACTOR, table.path());
+        assert_eq!(victim.ask("burst 3"), "3");
+        assert_eq!(survivor.ask("route"), "error Saturated");
+        victim.kill();
+        eventually("the reap by a route", || {
+            survivor.ask("route") == "engine 0"
+        });
+        assert_eq!(survivor.ask("finish-all"), "ok");
+    }
+}
+
+#[test]
 fn k1_a_lane_is_as_good_as_new_after_its_holder_died() {
     let table = TestTable::new(&Table::options().engines(2).max_frontends(1).lanes(1));
     for round in 0..30 {

@@ -1,12 +1,14 @@
 //! What the tests of the contract share: a table of one's own, and processes to act on it.
 
 mod actor;
+mod alone;
 mod damage;
 mod prometheus;
 mod random;
 mod traced;
 
 pub use actor::{Actor, spawn_all};
+pub use alone::{Ended, alone, fork, succeeds_alone, wait};
 pub use damage::{Damage, Part};
 pub use prometheus::prometheus_approves;
 pub use random::Random;

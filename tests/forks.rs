@@ -1,0 +1,314 @@
+//! K3: what a forked child has of its parent, however and whenever it was forked.
+
+use headcount::{Error, Frontend, Permit, Policy, Table};
+use headcount_tests::{
+    TestTable, alone, eventually, fork, in_flight, is_running, succeeds_alone, wait,
+};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+/// Forks a child by the system call itself, so that no fork handler runs. It lives until it is killed.
+fn fork_without_handlers() -> i32 {
+    let none: libc::c_long = 0;
+    // SAFETY: the child makes system calls and nothing else.
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, none, none, none, none) };
+    if child == 0 {
+        loop {
+            // SAFETY: ends this child if the test that should kill it does not get that far.
+            unsafe { libc::alarm(120) };
+            // SAFETY: sleeping touches nothing.
+            unsafe { libc::pause() };
+        }
+    }
+    assert!(child > 0, "forks");
+    child as i32
+}
+
+fn kill_self() -> ! {
+    // SAFETY: this process is a scene that is to die.
+    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    unreachable!("killed")
+}
+
+/// Where a scene that is to die says which children it leaves.
+fn note(path: &Path, children: &[i32]) {
+    let children: Vec<_> = children.iter().map(i32::to_string).collect();
+    std::fs::write(path.with_extension("children"), children.join(" ")).unwrap();
+}
+
+/// The children that a scene has left.
+fn left_children(path: &Path) -> Vec<i32> {
+    let text = std::fs::read_to_string(path.with_extension("children")).unwrap();
+    text.split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
+/// A dead scene's requests are reaped while its children live; kills these then.
+fn assert_reaped_beside_its_children(table: &TestTable, requests: u32) {
+    let children = left_children(table.path());
+    let living = || children.iter().filter(|pid| is_running(**pid));
+    assert_eq!(living().count(), children.len(), "the children live");
+    assert_eq!(table.in_flight().iter().sum::<u32>(), requests);
+    table.reap().unwrap();
+    let counts = table.in_flight();
+    for &child in &children {
+        // SAFETY: a process that a scene of ours has left, seen alive above.
+        unsafe { libc::kill(child, libc::SIGKILL) };
+    }
+    assert_eq!(counts.iter().sum::<u32>(), 0, "{counts:?}");
+}
+
+#[test]
+fn k3_a_fork_that_began_before_the_first_join_keeps_no_lock() {
+    static IN_PREPARE: AtomicBool = AtomicBool::new(false);
+    static JOINED: AtomicBool = AtomicBool::new(false);
+    /// Another library's handler, registered before ours, that takes its time.
+    unsafe extern "C" fn prepare() {
+        IN_PREPARE.store(true, Ordering::SeqCst);
+        while !JOINED.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let table = TestTable::with_engines(1);
+    let name = "k3_a_fork_that_began_before_the_first_join_keeps_no_lock";
+    let ended = alone(name, table.path(), |path| {
+        // SAFETY: the handler touches atomics and sleeps.
+        unsafe { libc::pthread_atfork(Some(prepare), None, None) };
+        let forker = thread::spawn(|| {
+            fork(|| {
+                thread::sleep(Duration::from_secs(60));
+                0
+            })
+        });
+        eventually("the fork", || IN_PREPARE.load(Ordering::SeqCst));
+        // The first use of the library in this process.
+        let frontend = Table::open(path).unwrap().join().unwrap();
+        std::mem::forget(frontend.route().unwrap());
+        // The fork has not copied anything before that: the test is in the window.
+        assert!(!forker.is_finished());
+        JOINED.store(true, Ordering::SeqCst);
+        note(path, &[forker.join().unwrap()]);
+        kill_self();
+    });
+    assert_eq!(ended.signal, Some(libc::SIGKILL), "{ended:?}");
+    assert_reaped_beside_its_children(&table, 1);
+}
+
+#[test]
+fn k3_a_child_without_fork_handlers_keeps_no_lock() {
+    let table = TestTable::with_engines(1);
+    let name = "k3_a_child_without_fork_handlers_keeps_no_lock";
+    let ended = alone(name, table.path(), |path| {
+        let table = Table::open(path).unwrap();
+        let frontend = table.join().unwrap();
+        std::mem::forget(frontend.route_many(3).unwrap());
+        let _publisher = table.publisher().unwrap();
+        note(path, &[fork_without_handlers()]);
+        kill_self();
+    });
+    assert_eq!(ended.signal, Some(libc::SIGKILL), "{ended:?}");
+    drop(
+        table
+            .publisher()
+            .expect("the dead publisher's place is free"),
+    );
+    assert_reaped_beside_its_children(&table, 3);
+}
+
+#[test]
+fn k3_children_without_fork_handlers_keep_no_lock_that_is_just_taken() {
+    let table = TestTable::new(&Table::options().engines(1).max_frontends(1024).lanes(1));
+    let name = "k3_children_without_fork_handlers_keep_no_lock_that_is_just_taken";
+    let ended = alone(name, table.path(), |path| {
+        const CHILDREN: usize = 60;
+        let table = Table::open(path).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let started = Arc::new(AtomicU32::new(0));
+        let joining = {
+            let (table, stop, started) = (table.clone(), Arc::clone(&stop), Arc::clone(&started));
+            thread::spawn(move || {
+                let mut frontends = Vec::new();
+                while !stop.load(Ordering::SeqCst) && frontends.len() < 800 {
+                    started.fetch_add(1, Ordering::SeqCst);
+                    frontends.push(table.join().unwrap());
+                    thread::sleep(Duration::from_micros(100));
+                }
+                frontends
+            })
+        };
+        let mut amid = 0;
+        let children: Vec<_> = (0..CHILDREN)
+            .map(|_| {
+                let before = started.load(Ordering::SeqCst);
+                eventually("a join", || {
+                    joining.is_finished() || started.load(Ordering::SeqCst) > before
+                });
+                amid += u32::from(!joining.is_finished());
+                fork_without_handlers()
+            })
+            .collect();
+        stop.store(true, Ordering::SeqCst);
+        let frontends = joining.join().unwrap();
+        assert!(amid > CHILDREN as u32 / 2, "only {amid} forks amid joins");
+        let permits: Vec<Permit> = frontends.iter().map(|f| f.route().unwrap()).collect();
+        note(path, &children);
+        std::fs::write(path.with_extension("held"), permits.len().to_string()).unwrap();
+        kill_self();
+    });
+    assert_eq!(ended.signal, Some(libc::SIGKILL), "{ended:?}");
+    let held = std::fs::read_to_string(table.path().with_extension("held")).unwrap();
+    assert_reaped_beside_its_children(&table, held.parse().unwrap());
+}
+
+#[test]
+fn k3_a_child_has_none_of_its_parents_lock_files() {
+    let table = TestTable::with_engines(1);
+    let name = "k3_a_child_has_none_of_its_parents_lock_files";
+    succeeds_alone(name, table.path(), |path| {
+        let descriptors = || {
+            let all = std::fs::read_dir("/proc/self/fd").unwrap();
+            all.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
+                .filter(|target| target == path)
+                .count()
+        };
+        let table = Table::open(path).unwrap();
+        let _frontend = table.join().unwrap();
+        let _publisher = table.publisher().unwrap();
+        assert_eq!(
+            descriptors(),
+            2,
+            "the table's own and the spare one for reaps"
+        );
+        let child = fork(|| descriptors() as i32 - 1);
+        assert_eq!(wait(child), 0, "the child has the table's own");
+    });
+}
+
+#[test]
+fn k3_a_fork_inside_a_policy_counts_nothing_in_the_child() {
+    static FORK: AtomicBool = AtomicBool::new(false);
+    static CHILD: AtomicI32 = AtomicI32::new(-1);
+    let table = TestTable::with_engines(1);
+    let name = "k3_a_fork_inside_a_policy_counts_nothing_in_the_child";
+    succeeds_alone(name, table.path(), |path| {
+        let table = Table::open(path).unwrap();
+        let frontend = table.join().unwrap();
+        let forking = frontend.clone().with_policy(Policy::custom(|_| {
+            if FORK.swap(false, Ordering::SeqCst) {
+                // SAFETY: the child ends below.
+                CHILD.store(unsafe { libc::fork() }, Ordering::SeqCst);
+            }
+            0.0
+        }));
+        let held = frontend.route().unwrap();
+        let ways: [fn(&Frontend) -> Result<Vec<Permit>, Error>; 3] = [
+            |frontend| frontend.route().map(|permit| vec![permit]),
+            |frontend| frontend.route_many(2),
+            // More than there is room for.
+            |frontend| frontend.route_many(usize::MAX),
+        ];
+        for way in ways {
+            FORK.store(true, Ordering::SeqCst);
+            let routed = way(&forking);
+            if CHILD.load(Ordering::SeqCst) == 0 {
+                let is_told = matches!(routed, Err(Error::Forked));
+                // SAFETY: ends this child.
+                unsafe { libc::_exit(i32::from(!is_told)) };
+            }
+            let child = CHILD.swap(-1, Ordering::SeqCst);
+            assert_eq!(wait(child), 0, "the child is told, in all ways");
+            let own = routed.map_or(0, |permits| permits.len() as u32);
+            assert_eq!(in_flight(&table), [1], "{own} were the parent's own");
+        }
+        drop(held);
+        assert_eq!(in_flight(&table), [0]);
+        assert!(table.verify().unwrap().faults.is_empty());
+    });
+}
+
+#[test]
+fn k3_a_child_joins_in_a_fork_handler_that_runs_before_ours() {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    static ROUTED: AtomicBool = AtomicBool::new(false);
+    /// Registered before the first table, so that it runs before the library's own.
+    unsafe extern "C" fn in_child() {
+        let Some(table) = TABLE.get() else { return };
+        // SAFETY: ends this child should it hang.
+        unsafe { libc::alarm(20) };
+        if let Ok(frontend) = table.join()
+            && let Ok(permit) = frontend.route()
+        {
+            std::mem::forget((frontend, permit));
+            ROUTED.store(true, Ordering::SeqCst);
+        }
+    }
+    let table = TestTable::with_engines(1);
+    let name = "k3_a_child_joins_in_a_fork_handler_that_runs_before_ours";
+    succeeds_alone(name, table.path(), |path| {
+        // SAFETY: the handler may use the library, which is what is tried.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        let table = Table::open(path).unwrap();
+        let own = table.join().unwrap();
+        let held = own.route().unwrap();
+        let _ = TABLE.set(table.clone());
+        // In the child ours has run, too, by the time that it gets here.
+        let child = fork(|| {
+            // Where the child's own lock would be gone, it would reap itself.
+            let Ok(reaped) = table.reap() else { return 3 };
+            let is_alive = reaped.frontends == 0 && in_flight(&table) == [2];
+            // It changes engines and reaps, for which it needs descriptors of its own.
+            let changes = table.set_weight(0, 1.0).is_ok();
+            i32::from(!(ROUTED.load(Ordering::SeqCst) && is_alive && changes))
+        });
+        assert_eq!(wait(child), 0, "the child joins and stays alive");
+        assert_eq!(table.reap().unwrap().frontends, 1, "the child's");
+        drop(held);
+        assert_eq!(in_flight(&table), [0]);
+    });
+}
+
+#[test]
+fn k3_a_child_asks_its_copy_of_a_reaper_and_drops_it() {
+    let table = TestTable::with_engines(1);
+    let name = "k3_a_child_asks_its_copy_of_a_reaper_and_drops_it";
+    succeeds_alone(name, table.path(), |path| {
+        let table = Table::open(path).unwrap();
+        let reaper = Arc::new(table.reap_every(Duration::from_millis(1)).unwrap());
+        let stop = AtomicBool::new(false);
+        let asked = AtomicU32::new(0);
+        let mut amid = 0;
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::SeqCst) {
+                    assert_eq!(reaper.last_error(), None);
+                    asked.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+            for _ in 0..300 {
+                let before = asked.load(Ordering::SeqCst);
+                let child = fork(|| i32::from(reaper.last_error().is_some()));
+                amid += u32::from(asked.load(Ordering::SeqCst) > before);
+                assert_eq!(wait(child), 0, "the child is answered");
+            }
+            stop.store(true, Ordering::SeqCst);
+        });
+        assert!(amid > 30, "only {amid} forks while another thread asked");
+        // A copy that a child drops.
+        let reaper = Arc::into_inner(reaper).unwrap();
+        let mut reaper = Some(reaper);
+        let child = fork(|| {
+            drop(reaper.take());
+            0
+        });
+        assert_eq!(
+            wait(child),
+            0,
+            "the child does not wait for a thread that it does not have"
+        );
+        drop(reaper);
+    });
+}
