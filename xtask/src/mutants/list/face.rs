@@ -115,17 +115,17 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a child keeps its parent's locked files",
         "src/file/fork.rs",
         &[(
-            "    entries().for_each(Entry::close);",
-            "    let _ = Entry::close;",
+            "    entries().for_each(|entry| entry.close_unless_of(own));",
+            "    let _ = (own, Entry::close_unless_of);",
         )],
-        Catcher::Test("crashes", "k3_"),
+        Catcher::Test("forks", "k3_a_child_has_none_of_its_parents_lock_files"),
     ),
     fault(
         "a child takes itself for its parent",
         "src/file/fork.rs",
         &[(
-            "self.mark.load(Ordering::Relaxed) == self.own",
-            "self.mark.load(Ordering::Relaxed) != self.own + 1000",
+            "self.process.mark.load(Ordering::Relaxed) == self.own",
+            "self.process.mark.load(Ordering::Relaxed) != self.own + 1000",
         )],
         Catcher::Test("crashes", "k3_a_child_never"),
     ),

@@ -7,6 +7,7 @@ mod face;
 mod frontends;
 mod ids;
 mod opening;
+mod process;
 mod publishing;
 
 use std::fmt;
@@ -85,6 +86,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         frontends::FAULTS,
         ids::FAULTS,
         opening::FAULTS,
+        process::FAULTS,
         face::FAULTS,
     ]
     .into_iter()

@@ -1,0 +1,338 @@
+//! Inside of one process: its threads, its forks, and what its handles share.
+
+use super::{Catcher, Mutant, fault};
+
+const FORK: &str = "src/file/fork.rs";
+const FRONTEND: &str = "src/frontend.rs";
+const HOLD: &str = "src/algorithm/hold.rs";
+const KEPT: &str = "src/file/kept.rs";
+const OWNER: &str = "src/algorithm/owner.rs";
+const REAPER: &str = "src/reaper.rs";
+const RETIRED: &str = "src/algorithm/retired.rs";
+const SEAT: &str = "src/seat.rs";
+const THREAD: &str = "src/thread.rs";
+
+pub(super) const FAULTS: &[Mutant] = &[
+    // -- Threads and lanes -----------------------------------------------------------------------
+    fault(
+        "a thread uses its key after it was given back",
+        THREAD,
+        &[(
+            "all().end(KEY.replace(ThreadKey::NONE));",
+            "all().end(KEY.get());",
+        )],
+        Catcher::Unit("c3_a_thread_that_has_given_its_key_back"),
+    ),
+    fault(
+        "a thread never gives its key back",
+        THREAD,
+        &[(
+            "all().end(KEY.replace(ThreadKey::NONE));",
+            "KEY.set(ThreadKey::NONE);",
+        )],
+        Catcher::Test("threads", "lanes_of_threads_that_ended"),
+    ),
+    fault(
+        "a thread's end is not counted",
+        OWNER,
+        &[(
+            "        self.ended.fetch_add(1, Ordering::Release);
+",
+            "",
+        )],
+        Catcher::Test("threads", "lanes_of_threads_that_ended"),
+    ),
+    fault(
+        "a thread ends without Release",
+        OWNER,
+        &[(
+            "self.slots[key.slot()].0.fetch_add(1, Ordering::Release);",
+            "self.slots[key.slot()].0.fetch_add(1, Ordering::Relaxed);",
+        )],
+        Catcher::Model("owning"),
+    ),
+    fault(
+        "a thread is found to have ended without Acquire",
+        OWNER,
+        &[(
+            "self.slots[key.slot()].0.load(Ordering::Acquire) > key.generation()",
+            "self.slots[key.slot()].0.load(Ordering::Relaxed) > key.generation()",
+        )],
+        Catcher::Model("owning"),
+    ),
+    fault(
+        "an old look at a thread's slot is taken for its end",
+        OWNER,
+        &[(
+            "self.slots[key.slot()].0.load(Ordering::Acquire) > key.generation()",
+            "self.slots[key.slot()].0.load(Ordering::Acquire) != key.generation()",
+        )],
+        Catcher::Model("owning"),
+    ),
+    fault(
+        "a lane is claimed from a living thread",
+        OWNER,
+        &[(
+            "if before != NO_THREAD && !threads.has_ended(ThreadKey(before)) {",
+            "if before == me.0 {",
+        )],
+        Catcher::Model("owning"),
+    ),
+    fault(
+        "lanes are given by the number of a thread in its process",
+        SEAT,
+        &[(
+            "let owners = self.lanes[..self.owned].iter().map(|lane| &lane.owner);",
+            "let owners = self.lanes[..self.owned].iter().skip(me.slot()).take(1).map(|lane| &lane.owner);",
+        )],
+        Catcher::Test("threads", "lanes_are_given_to_threads_frontend_by_frontend"),
+    ),
+    fault(
+        "in a child lanes are given by the number of a thread in its process",
+        SEAT,
+        &[(
+            "let owners = self.lanes[..self.owned].iter().map(|lane| &lane.owner);",
+            "let owners = self.lanes[..self.owned].iter().skip(me.slot()).take(1).map(|lane| &lane.owner);",
+        )],
+        Catcher::Test("threads", "threads_of_a_child"),
+    ),
+    fault(
+        "a thread enters a lane of its own that it is in",
+        HOLD,
+        &[(
+            "        let free = self.busy.load(Ordering::Relaxed) == 0;
+",
+            "        let free = true;
+",
+        )],
+        Catcher::Model("owning"),
+    ),
+    fault(
+        "a policy of the user's own is asked inside of an operation",
+        FRONTEND,
+        &[(
+            "            Policy::Custom(_) => self.place_by_custom(request)?,
+",
+            "",
+        )],
+        Catcher::Test("threads", "p1_a_policy_may"),
+    ),
+    fault(
+        "room is looked for inside of an operation",
+        FRONTEND,
+        &[(
+            "        let has_room = Operation::has_room(",
+            "        let _operation = self.operation()?;
+        let has_room = Operation::has_room(",
+        )],
+        Catcher::Test("threads", "p1_a_policy_may_end"),
+    ),
+    fault(
+        "a tie by a policy of the user's own is nobody's turn",
+        FRONTEND,
+        &[("if chooser.was_tied() {", "if false {")],
+        Catcher::Test("threads", "c7_ties_by_a_policy"),
+    ),
+    // -- The last handle and the last permit -----------------------------------------------------
+    fault(
+        "who closes does not wait for those that may not have seen it",
+        RETIRED,
+        &[(
+            "                while lane.is_busy() {",
+            "                while false && lane.is_busy() {",
+        )],
+        Catcher::Model("holding"),
+    ),
+    fault(
+        "who closes does not see that a lane is busy",
+        HOLD,
+        &[(
+            "        fence(Ordering::SeqCst);
+",
+            "        fence(Ordering::Release);
+",
+        )],
+        Catcher::Model("holding"),
+    ),
+    fault(
+        "whether all handles are gone is looked at after the permit's end",
+        HOLD,
+        &[
+            (
+                "        let is_closed = handles.is_closed();
+",
+                "",
+            ),
+            (
+                "            .store(permits.wrapping_sub(1), Ordering::Release);
+        is_closed
+",
+                "            .store(permits.wrapping_sub(1), Ordering::Release);
+        handles.is_closed()
+",
+            ),
+        ],
+        Catcher::Model("holding"),
+    )
+    .harmless("the lane is busy until `leave`, so the thing stays; the order is the plainer one"),
+    fault(
+        "who looks at the list keeps only the first thing",
+        RETIRED,
+        &[(
+            "                    next = thing.next().load(Ordering::Relaxed);
+",
+            "                    next = ptr::null_mut();
+",
+        )],
+        Catcher::Model("holding"),
+    ),
+    fault(
+        "a thing that is still held is not put back",
+        RETIRED,
+        &[("(true, false) => self.put(thing),", "(true, false) => {}")],
+        Catcher::Model("holding"),
+    ),
+    // -- Forks -----------------------------------------------------------------------------------
+    fault(
+        "the lock of a frontend goes with a fork",
+        KEPT,
+        &[(
+            "            mapped.keep_from_children()?;
+",
+            "",
+        )],
+        Catcher::Test("forks", "k3_a_child_without_fork_handlers_keeps_no_lock"),
+    ),
+    fault(
+        "the lock of a frontend goes with a fork that began before the first join",
+        KEPT,
+        &[(
+            "            mapped.keep_from_children()?;
+",
+            "",
+        )],
+        Catcher::Test("forks", "k3_a_fork_that_began_before"),
+    ),
+    fault(
+        "a lock that a child may have a copy of is kept",
+        KEPT,
+        &[(
+            "is_shared: open.was_copied(table)?,",
+            "is_shared: open.was_copied(table)? && false,",
+        )],
+        Catcher::Test("forks", "k3_children_without_fork_handlers_keep_no_lock"),
+    ),
+    fault(
+        "a canary that a child has is taken for gone",
+        KEPT,
+        &[(
+            "        Ok(true)
+",
+            "        Ok(false)
+",
+        )],
+        Catcher::Unit("k3_a_canary"),
+    ),
+    fault(
+        "a canary is not mapped",
+        KEPT,
+        &[(
+            "canary.mapped = canary.file.as_ref().map(Mapped::new).transpose()?;",
+            "canary.mapped = None;",
+        )],
+        Catcher::Unit("k3_a_canary"),
+    ),
+    fault(
+        "a lock file is opened during a fork",
+        FORK,
+        &[(
+            "if process.ended.load(Ordering::SeqCst) != begun {",
+            "if false {",
+        )],
+        Catcher::Unit("k3_no_descriptor_is_opened"),
+    ),
+    fault(
+        "a lock file that a fork may have copied is kept",
+        FORK,
+        &[(
+            "if process.begun.load(Ordering::SeqCst) == begun {",
+            "if process.begun.load(Ordering::SeqCst) >= begun {",
+        )],
+        Catcher::Unit("k3_a_descriptor_that_a_fork"),
+    ),
+    fault(
+        "a descriptor is taken off the list while a fork may be copying it",
+        FORK,
+        &[(
+            "while process.ended.load(Ordering::SeqCst) != process.begun.load(Ordering::SeqCst) {",
+            "while false {",
+        )],
+        Catcher::Unit("k3_a_descriptor_stays_on_the_list"),
+    ),
+    fault(
+        "a child closes what it has opened itself",
+        FORK,
+        &[(
+            "        if self.process.load(Ordering::Relaxed) == own {
+            return;
+        }
+",
+            "        let _ = own;
+",
+        )],
+        Catcher::Test("forks", "k3_a_child_joins_in_a_fork_handler"),
+    ),
+    fault(
+        "a child waits for the forks of its parent",
+        FORK,
+        &[(
+            "rustix::mm::madvise(page, PAGE, Advice::LinuxWipeOnFork)",
+            "rustix::mm::madvise(page, PAGE, Advice::Normal)",
+        )],
+        Catcher::Test("forks", "k3_a_child_joins_in_a_fork_handler"),
+    ),
+    fault(
+        "a fork in a policy goes unnoticed when there is no room",
+        FRONTEND,
+        &[("        if !self.seat.is_ours() {", "        if false {")],
+        Catcher::Test("forks", "k3_a_fork_inside_a_policy"),
+    ),
+    fault(
+        "a child asks its parent's reaper",
+        REAPER,
+        &[(
+            "        if !self.birth.is_here() {
+            // The thread may",
+            "        if false {
+            // The thread may",
+        )],
+        Catcher::Test("forks", "k3_a_child_asks_its_copy"),
+    ),
+    fault(
+        "a child waits for its parent's reaper",
+        REAPER,
+        &[(
+            "        if !self.birth.is_here() {
+            // A forked",
+            "        if false {
+            // A forked",
+        )],
+        Catcher::Test("forks", "k3_a_child_asks_its_copy"),
+    ),
+    // -- Reaping ---------------------------------------------------------------------------------
+    fault(
+        "a reaper without a pause does not sleep",
+        REAPER,
+        &[("period.max(SHORTEST_PERIOD)", "period.max(Duration::ZERO)")],
+        Catcher::Test("threads", "a_reaper_without_a_pause"),
+    ),
+    fault(
+        "only the first death is found by a route at the cap",
+        SEAT,
+        &[(
+            "        self.last_reap.store(now, Ordering::Relaxed);",
+            "        self.last_reap.store(u64::MAX, Ordering::Relaxed);",
+        )],
+        Catcher::Test("crashes", "k1_each_death_is_found_by_a_route_at_the_cap"),
+    ),
+];
