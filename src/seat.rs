@@ -39,7 +39,7 @@ pub(crate) struct Seat {
     /// Whose turn it is when a load is computed by the user's own code, outside of any lane.
     turns: Turns,
     /// Holding this is being alive.
-    lock: KeptLock,
+    _lock: KeptLock,
     birth: Birth,
     /// When this process last reaped because it found no room.
     last_reap: AtomicU64,
@@ -101,7 +101,7 @@ impl Seat {
             lane_of: Box::new([const { AtomicU16::new(0) }; THREAD_SLOTS]),
             all_owned: AtomicU64::new(u64::MAX),
             turns,
-            lock,
+            _lock: lock,
             birth,
             last_reap: AtomicU64::new(0),
             next: AtomicPtr::new(ptr::null_mut()),
@@ -246,7 +246,7 @@ impl Drop for Seat {
     fn drop(&mut self) {
         // No permit is left, so nothing is counted for this slot. The lock goes next.
         let registry = self.table.mapping().registry();
-        let _ = registry.leave(self.slot, &self.lock);
+        registry.vacate(self.slot);
     }
 }
 
@@ -276,10 +276,8 @@ fn claim(table: &Table) -> Result<(usize, KeptLock)> {
             Some(Kept {
                 is_shared: true,
                 what: slot,
-                lock,
-            }) => {
-                let _ = registry.leave(slot, &lock);
-            }
+                ..
+            }) => registry.vacate(slot),
             Some(Kept { what, lock, .. }) => return Ok((what, lock)),
             None => {}
         }

@@ -158,7 +158,8 @@ impl Scene {
 
     /// Gives a slot back, on which nothing is counted.
     pub(crate) fn leave(&self, slot: usize) {
-        let Ok(()) = self.registry().leave(slot, self);
+        self.registry().vacate(slot);
+        let Ok(()) = self.unlock(slot);
     }
 
     /// Routes to the least loaded engine, as the first lane of `slot`. `None`: all at their caps.

@@ -170,10 +170,11 @@ impl Registry<'_> {
         Ok(None)
     }
 
-    /// Gives a slot back that the caller holds and on which nothing is counted any more.
-    pub(crate) fn leave<L: Locks>(&self, index: usize, locks: &L) -> Result<(), L::Error> {
-        self.vacate(index);
-        locks.unlock(index)
+    /// Gives a slot back that the caller holds and on which nothing is counted any more. The caller
+    /// lets go of its lock next.
+    pub(crate) fn vacate(&self, index: usize) {
+        let slot = &self.slots[index];
+        slot.set(slot.word().vacant());
     }
 
     /// Returns what dead frontends held, and vacates their slots.
@@ -283,10 +284,5 @@ impl Registry<'_> {
                 returned.tokens += held.tokens().max(0) as u64;
             }
         }
-    }
-
-    fn vacate(&self, index: usize) {
-        let slot = &self.slots[index];
-        slot.set(slot.word().vacant());
     }
 }

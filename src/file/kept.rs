@@ -15,7 +15,6 @@
 
 use super::fork::Birth;
 use super::lock::{LockFile, is_locked};
-use crate::algorithm::registry::Locks;
 use crate::layout::FIRST_CANARY_LOCK;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
@@ -67,19 +66,6 @@ impl KeptLock {
                 is_shared: open.was_copied(table)?,
             }));
         }
-    }
-}
-
-/// The lock of the one slot that was taken. It goes when this is dropped, and not before.
-impl Locks for KeptLock {
-    type Error = io::Error;
-
-    fn try_lock(&self, _slot: usize) -> io::Result<bool> {
-        Ok(false)
-    }
-
-    fn unlock(&self, _slot: usize) -> io::Result<()> {
-        Ok(())
     }
 }
 
