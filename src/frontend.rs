@@ -33,7 +33,7 @@ pub struct Frontend {
 impl Table {
     /// Takes a place in the table for this process, after returning what dead frontends held.
     ///
-    /// A few system calls; one more for each place that is taken.
+    /// Some twenty-five system calls; one more for each place that is taken.
     ///
     /// # Errors
     /// [`Error::FrontendsFull`], [`Error::ReadOnly`], [`Error::Io`], also if /proc is not mounted.

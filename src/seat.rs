@@ -36,7 +36,8 @@ pub(crate) struct Seat {
     lane_of: Box<[AtomicU16; THREAD_SLOTS]>,
     /// How many threads had ended when living ones were last found to own all lanes.
     all_owned: AtomicU64,
-    /// Whose turn it is when a load is computed by the user's own code, outside of any lane.
+    /// Whose turn it is when a load is computed by the user's own code, outside of any lane. Threads that
+    /// use it at once may miss each other's turns: that costs an engine a tie, now and then.
     turns: Turns,
     /// Holding this is being alive.
     _lock: KeptLock,

@@ -73,43 +73,50 @@ fn k3_a_fork_that_began_before_the_first_join_keeps_no_lock() {
             thread::sleep(Duration::from_millis(1));
         }
     }
-    let table = TestTable::with_engines(1);
     let name = "k3_a_fork_that_began_before_the_first_join_keeps_no_lock";
-    let ended = alone(name, table.path(), |path| {
-        // SAFETY: the handler touches atomics and sleeps.
-        unsafe { libc::pthread_atfork(Some(prepare), None, None) };
-        let forker = thread::spawn(|| {
-            fork(|| {
-                thread::sleep(Duration::from_secs(60));
-                0
-            })
-        });
-        eventually("the fork", || IN_PREPARE.load(Ordering::SeqCst));
-        // The first use of the library in this process.
-        let frontend = Table::open(path).unwrap().join().unwrap();
-        std::mem::forget(frontend.route().unwrap());
-        // The fork has not copied anything before that: the test is in the window.
-        assert!(!forker.is_finished());
-        JOINED.store(true, Ordering::SeqCst);
-        note(path, &[forker.join().unwrap()]);
-        kill_self();
-    });
+    let (table, ended) = alone(
+        name,
+        || TestTable::with_engines(1),
+        |path| {
+            // SAFETY: the handler touches atomics and sleeps.
+            unsafe { libc::pthread_atfork(Some(prepare), None, None) };
+            let forker = thread::spawn(|| {
+                fork(|| {
+                    thread::sleep(Duration::from_secs(60));
+                    0
+                })
+            });
+            eventually("the fork", || IN_PREPARE.load(Ordering::SeqCst));
+            // The first use of the library in this process.
+            let frontend = Table::open(path).unwrap().join().unwrap();
+            std::mem::forget(frontend.route().unwrap());
+            JOINED.store(true, Ordering::SeqCst);
+            let child = forker.join().unwrap();
+            // The test is in the window: no handler of ours has closed the child's copy of the spare one.
+            assert_eq!(descriptors(child, path), 2);
+            note(path, &[child]);
+            kill_self();
+        },
+    );
     assert_eq!(ended.signal, Some(libc::SIGKILL), "{ended:?}");
     assert_reaped_beside_its_children(&table, 1);
 }
 
 #[test]
 fn k3_a_child_without_fork_handlers_keeps_no_lock() {
-    let table = TestTable::with_engines(1);
     let name = "k3_a_child_without_fork_handlers_keeps_no_lock";
-    let ended = alone(name, table.path(), |path| {
-        let table = Table::open(path).unwrap();
-        let frontend = table.join().unwrap();
-        std::mem::forget(frontend.route_many(3).unwrap());
-        let _publisher = table.publisher().unwrap();
-        note(path, &[fork_without_handlers()]);
-        kill_self();
-    });
+    let (table, ended) = alone(
+        name,
+        || TestTable::with_engines(1),
+        |path| {
+            let table = Table::open(path).unwrap();
+            let frontend = table.join().unwrap();
+            std::mem::forget(frontend.route_many(3).unwrap());
+            let _publisher = table.publisher().unwrap();
+            note(path, &[fork_without_handlers()]);
+            kill_self();
+        },
+    );
     assert_eq!(ended.signal, Some(libc::SIGKILL), "{ended:?}");
     drop(
         table
@@ -121,69 +128,72 @@ fn k3_a_child_without_fork_handlers_keeps_no_lock() {
 
 #[test]
 fn k3_children_without_fork_handlers_keep_no_lock_that_is_just_taken() {
-    let table = TestTable::new(&Table::options().engines(1).max_frontends(1024).lanes(1));
     let name = "k3_children_without_fork_handlers_keep_no_lock_that_is_just_taken";
-    let ended = alone(name, table.path(), |path| {
-        const CHILDREN: usize = 60;
-        let table = Table::open(path).unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let started = Arc::new(AtomicU32::new(0));
-        let joining = {
-            let (table, stop, started) = (table.clone(), Arc::clone(&stop), Arc::clone(&started));
-            thread::spawn(move || {
-                let mut frontends = Vec::new();
-                while !stop.load(Ordering::SeqCst) && frontends.len() < 800 {
-                    started.fetch_add(1, Ordering::SeqCst);
-                    frontends.push(table.join().unwrap());
-                    thread::sleep(Duration::from_micros(100));
-                }
-                frontends
-            })
-        };
-        let mut amid = 0;
-        let children: Vec<_> = (0..CHILDREN)
-            .map(|_| {
-                let before = started.load(Ordering::SeqCst);
-                eventually("a join", || {
-                    joining.is_finished() || started.load(Ordering::SeqCst) > before
-                });
-                amid += u32::from(!joining.is_finished());
-                fork_without_handlers()
-            })
-            .collect();
-        stop.store(true, Ordering::SeqCst);
-        let frontends = joining.join().unwrap();
-        assert!(amid > CHILDREN as u32 / 2, "only {amid} forks amid joins");
-        let permits: Vec<Permit> = frontends.iter().map(|f| f.route().unwrap()).collect();
-        note(path, &children);
-        std::fs::write(path.with_extension("held"), permits.len().to_string()).unwrap();
-        kill_self();
-    });
+    let (table, ended) = alone(
+        name,
+        || TestTable::new(&Table::options().engines(1).max_frontends(1024).lanes(1)),
+        |path| {
+            const CHILDREN: usize = 60;
+            let table = Table::open(path).unwrap();
+            let stop = Arc::new(AtomicBool::new(false));
+            let started = Arc::new(AtomicU32::new(0));
+            let joining = {
+                let (table, stop, started) =
+                    (table.clone(), Arc::clone(&stop), Arc::clone(&started));
+                thread::spawn(move || {
+                    let mut frontends = Vec::new();
+                    while !stop.load(Ordering::SeqCst) && frontends.len() < 800 {
+                        started.fetch_add(1, Ordering::SeqCst);
+                        frontends.push(table.join().unwrap());
+                        thread::sleep(Duration::from_micros(100));
+                    }
+                    frontends
+                })
+            };
+            let mut amid = 0;
+            let children: Vec<_> = (0..CHILDREN)
+                .map(|_| {
+                    let before = started.load(Ordering::SeqCst);
+                    eventually("a join", || {
+                        joining.is_finished() || started.load(Ordering::SeqCst) > before
+                    });
+                    amid += u32::from(!joining.is_finished());
+                    fork_without_handlers()
+                })
+                .collect();
+            stop.store(true, Ordering::SeqCst);
+            let frontends = joining.join().unwrap();
+            assert!(amid > CHILDREN as u32 / 2, "only {amid} forks amid joins");
+            let permits: Vec<Permit> = frontends.iter().map(|f| f.route().unwrap()).collect();
+            note(path, &children);
+            std::fs::write(path.with_extension("held"), permits.len().to_string()).unwrap();
+            kill_self();
+        },
+    );
     assert_eq!(ended.signal, Some(libc::SIGKILL), "{ended:?}");
     let held = std::fs::read_to_string(table.path().with_extension("held")).unwrap();
     assert_reaped_beside_its_children(&table, held.parse().unwrap());
 }
 
+/// How many descriptors of a process lead to the file at `path`.
+fn descriptors(pid: i32, path: &Path) -> usize {
+    let all = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    all.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
+        .filter(|target| target == path)
+        .count()
+}
+
 #[test]
 fn k3_a_child_has_none_of_its_parents_lock_files() {
-    let table = TestTable::with_engines(1);
     let name = "k3_a_child_has_none_of_its_parents_lock_files";
-    succeeds_alone(name, table.path(), |path| {
-        let descriptors = || {
-            let all = std::fs::read_dir("/proc/self/fd").unwrap();
-            all.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
-                .filter(|target| target == path)
-                .count()
-        };
+    let table = || TestTable::with_engines(1);
+    succeeds_alone(name, table, |path| {
+        let own = || descriptors(std::process::id() as i32, path);
         let table = Table::open(path).unwrap();
         let _frontend = table.join().unwrap();
         let _publisher = table.publisher().unwrap();
-        assert_eq!(
-            descriptors(),
-            2,
-            "the table's own and the spare one for reaps"
-        );
-        let child = fork(|| descriptors() as i32 - 1);
+        assert_eq!(own(), 2, "the table's own and the spare one for reaps");
+        let child = fork(|| own() as i32 - 1);
         assert_eq!(wait(child), 0, "the child has the table's own");
     });
 }
@@ -192,42 +202,45 @@ fn k3_a_child_has_none_of_its_parents_lock_files() {
 fn k3_a_fork_inside_a_policy_counts_nothing_in_the_child() {
     static FORK: AtomicBool = AtomicBool::new(false);
     static CHILD: AtomicI32 = AtomicI32::new(-1);
-    let table = TestTable::with_engines(1);
     let name = "k3_a_fork_inside_a_policy_counts_nothing_in_the_child";
-    succeeds_alone(name, table.path(), |path| {
-        let table = Table::open(path).unwrap();
-        let frontend = table.join().unwrap();
-        let forking = frontend.clone().with_policy(Policy::custom(|_| {
-            if FORK.swap(false, Ordering::SeqCst) {
-                // SAFETY: the child ends below.
-                CHILD.store(unsafe { libc::fork() }, Ordering::SeqCst);
+    succeeds_alone(
+        name,
+        || TestTable::with_engines(1),
+        |path| {
+            let table = Table::open(path).unwrap();
+            let frontend = table.join().unwrap();
+            let forking = frontend.clone().with_policy(Policy::custom(|_| {
+                if FORK.swap(false, Ordering::SeqCst) {
+                    // SAFETY: the child ends below.
+                    CHILD.store(unsafe { libc::fork() }, Ordering::SeqCst);
+                }
+                0.0
+            }));
+            let held = frontend.route().unwrap();
+            let ways: [fn(&Frontend) -> Result<Vec<Permit>, Error>; 3] = [
+                |frontend| frontend.route().map(|permit| vec![permit]),
+                |frontend| frontend.route_many(2),
+                // More than there is room for.
+                |frontend| frontend.route_many(usize::MAX),
+            ];
+            for way in ways {
+                FORK.store(true, Ordering::SeqCst);
+                let routed = way(&forking);
+                if CHILD.load(Ordering::SeqCst) == 0 {
+                    let is_told = matches!(routed, Err(Error::Forked));
+                    // SAFETY: ends this child.
+                    unsafe { libc::_exit(i32::from(!is_told)) };
+                }
+                let child = CHILD.swap(-1, Ordering::SeqCst);
+                assert_eq!(wait(child), 0, "the child is told, in all ways");
+                let own = routed.map_or(0, |permits| permits.len() as u32);
+                assert_eq!(in_flight(&table), [1], "{own} were the parent's own");
             }
-            0.0
-        }));
-        let held = frontend.route().unwrap();
-        let ways: [fn(&Frontend) -> Result<Vec<Permit>, Error>; 3] = [
-            |frontend| frontend.route().map(|permit| vec![permit]),
-            |frontend| frontend.route_many(2),
-            // More than there is room for.
-            |frontend| frontend.route_many(usize::MAX),
-        ];
-        for way in ways {
-            FORK.store(true, Ordering::SeqCst);
-            let routed = way(&forking);
-            if CHILD.load(Ordering::SeqCst) == 0 {
-                let is_told = matches!(routed, Err(Error::Forked));
-                // SAFETY: ends this child.
-                unsafe { libc::_exit(i32::from(!is_told)) };
-            }
-            let child = CHILD.swap(-1, Ordering::SeqCst);
-            assert_eq!(wait(child), 0, "the child is told, in all ways");
-            let own = routed.map_or(0, |permits| permits.len() as u32);
-            assert_eq!(in_flight(&table), [1], "{own} were the parent's own");
-        }
-        drop(held);
-        assert_eq!(in_flight(&table), [0]);
-        assert!(table.verify().unwrap().faults.is_empty());
-    });
+            drop(held);
+            assert_eq!(in_flight(&table), [0]);
+            assert!(table.verify().unwrap().faults.is_empty());
+        },
+    );
 }
 
 #[test]
@@ -246,69 +259,81 @@ fn k3_a_child_joins_in_a_fork_handler_that_runs_before_ours() {
             ROUTED.store(true, Ordering::SeqCst);
         }
     }
-    let table = TestTable::with_engines(1);
     let name = "k3_a_child_joins_in_a_fork_handler_that_runs_before_ours";
-    succeeds_alone(name, table.path(), |path| {
-        // SAFETY: the handler may use the library, which is what is tried.
-        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        let table = Table::open(path).unwrap();
-        let own = table.join().unwrap();
-        let held = own.route().unwrap();
-        let _ = TABLE.set(table.clone());
-        // In the child ours has run, too, by the time that it gets here.
-        let child = fork(|| {
-            // Where the child's own lock would be gone, it would reap itself.
-            let Ok(reaped) = table.reap() else { return 3 };
-            let is_alive = reaped.frontends == 0 && in_flight(&table) == [2];
-            // It changes engines and reaps, for which it needs descriptors of its own.
-            let changes = table.set_weight(0, 1.0).is_ok();
-            i32::from(!(ROUTED.load(Ordering::SeqCst) && is_alive && changes))
-        });
-        assert_eq!(wait(child), 0, "the child joins and stays alive");
-        assert_eq!(table.reap().unwrap().frontends, 1, "the child's");
-        drop(held);
-        assert_eq!(in_flight(&table), [0]);
-    });
+    succeeds_alone(
+        name,
+        || TestTable::with_engines(1),
+        |path| {
+            // SAFETY: the handler may use the library, which is what is tried.
+            unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+            let table = Table::open(path).unwrap();
+            let own = table.join().unwrap();
+            let held = own.route().unwrap();
+            let _ = TABLE.set(table.clone());
+            // In the child ours has run, too, by the time that it gets here.
+            let child = fork(|| {
+                // Where the child's own lock would be gone, it would reap itself.
+                let Ok(reaped) = table.reap() else { return 3 };
+                let is_alive = reaped.frontends == 0 && in_flight(&table) == [2];
+                // It changes engines and reaps, for which it needs descriptors of its own.
+                let changes = table.set_weight(0, 1.0).is_ok();
+                i32::from(!(ROUTED.load(Ordering::SeqCst) && is_alive && changes))
+            });
+            assert_eq!(wait(child), 0, "the child joins and stays alive");
+            assert_eq!(table.reap().unwrap().frontends, 1, "the child's");
+            drop(held);
+            assert_eq!(in_flight(&table), [0]);
+        },
+    );
 }
 
 #[test]
 fn k3_a_child_asks_its_copy_of_a_reaper_and_drops_it() {
-    let table = TestTable::with_engines(1);
     let name = "k3_a_child_asks_its_copy_of_a_reaper_and_drops_it";
-    succeeds_alone(name, table.path(), |path| {
-        let table = Table::open(path).unwrap();
-        let reaper = Arc::new(table.reap_every(Duration::from_millis(1)).unwrap());
-        let stop = AtomicBool::new(false);
-        let asked = AtomicU32::new(0);
-        let mut amid = 0;
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !stop.load(Ordering::SeqCst) {
-                    assert_eq!(reaper.last_error(), None);
-                    asked.fetch_add(1, Ordering::SeqCst);
+    succeeds_alone(
+        name,
+        || TestTable::with_engines(1),
+        |path| {
+            let table = Table::open(path).unwrap();
+            let reaper = Arc::new(table.reap_every(Duration::from_millis(1)).unwrap());
+            let stop = AtomicBool::new(false);
+            // In a child, whether that thread was asking at the fork.
+            let asking = AtomicBool::new(false);
+            let mut amid = 0;
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    while !stop.load(Ordering::SeqCst) {
+                        asking.store(true, Ordering::SeqCst);
+                        assert_eq!(reaper.last_error(), None);
+                        asking.store(false, Ordering::SeqCst);
+                    }
+                });
+                for _ in 0..300 {
+                    let child = fork(|| match reaper.last_error() {
+                        None => i32::from(asking.load(Ordering::SeqCst)),
+                        Some(_) => 2,
+                    });
+                    let status = wait(child);
+                    let answered = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) < 2;
+                    assert!(answered, "the child is answered: {status:#x}");
+                    amid += libc::WEXITSTATUS(status);
                 }
+                stop.store(true, Ordering::SeqCst);
             });
-            for _ in 0..300 {
-                let before = asked.load(Ordering::SeqCst);
-                let child = fork(|| i32::from(reaper.last_error().is_some()));
-                amid += u32::from(asked.load(Ordering::SeqCst) > before);
-                assert_eq!(wait(child), 0, "the child is answered");
-            }
-            stop.store(true, Ordering::SeqCst);
-        });
-        assert!(amid > 30, "only {amid} forks while another thread asked");
-        // A copy that a child drops.
-        let reaper = Arc::into_inner(reaper).unwrap();
-        let mut reaper = Some(reaper);
-        let child = fork(|| {
-            drop(reaper.take());
-            0
-        });
-        assert_eq!(
-            wait(child),
-            0,
-            "the child does not wait for a thread that it does not have"
-        );
-        drop(reaper);
-    });
+            assert!(amid > 10, "only {amid} forks while another thread asked");
+            // A copy that a child drops.
+            let reaper = Arc::into_inner(reaper).unwrap();
+            let mut reaper = Some(reaper);
+            let child = fork(|| {
+                drop(reaper.take());
+                0
+            });
+            assert_eq!(
+                wait(child),
+                0,
+                "the child does not wait for a thread that it does not have"
+            );
+            drop(reaper);
+        },
+    );
 }

@@ -5,7 +5,7 @@ use headcount_tests::{TestTable, eventually, fork, in_flight, succeeds_alone, wa
 use std::cell::RefCell;
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Mutex, OnceLock};
 use std::thread::{self, JoinHandle};
 
 /// Whether the thread that can be frozen is in a call of the library, and whether it is frozen.
@@ -90,83 +90,98 @@ fn idle_threads(frontend: &Frontend, count: usize) {
 #[test]
 fn lanes_are_given_to_threads_frontend_by_frontend() {
     let name = "lanes_are_given_to_threads_frontend_by_frontend";
-    let table = TestTable::with_engines(1);
-    succeeds_alone(name, table.path(), |path| {
-        let table = Table::open(path).unwrap();
-        let elsewhere = Table::options().engines(1).memfd().unwrap().join().unwrap();
-        idle_threads(&elsewhere, 10);
-        idle_threads(&table.join().unwrap(), 10);
-        assert_this_thread_waits_for_no_other(&table.join().unwrap());
-    });
+    succeeds_alone(
+        name,
+        || TestTable::with_engines(1),
+        |path| {
+            let table = Table::open(path).unwrap();
+            let elsewhere = Table::options().engines(1).memfd().unwrap().join().unwrap();
+            idle_threads(&elsewhere, 10);
+            idle_threads(&table.join().unwrap(), 10);
+            assert_this_thread_waits_for_no_other(&table.join().unwrap());
+        },
+    );
 }
 
 #[test]
 fn threads_of_a_child_have_lanes_whatever_its_parents_threads_have() {
     let name = "threads_of_a_child_have_lanes_whatever_its_parents_threads_have";
-    let table = TestTable::with_engines(1);
-    succeeds_alone(name, table.path(), |path| {
-        let table = Table::open(path).unwrap();
-        let frontend = table.join().unwrap();
-        idle_threads(&frontend, 10);
-        let child = fork(|| {
-            assert_this_thread_waits_for_no_other(&table.join().unwrap());
-            0
-        });
-        assert_eq!(wait(child), 0);
-    });
+    succeeds_alone(
+        name,
+        || TestTable::with_engines(1),
+        |path| {
+            let table = Table::open(path).unwrap();
+            let frontend = table.join().unwrap();
+            idle_threads(&frontend, 10);
+            let child = fork(|| {
+                assert_this_thread_waits_for_no_other(&table.join().unwrap());
+                0
+            });
+            assert_eq!(wait(child), 0);
+        },
+    );
 }
 
 #[test]
 fn lanes_of_threads_that_ended_go_to_others() {
     let name = "lanes_of_threads_that_ended_go_to_others";
-    let table = TestTable::with_engines(1);
-    succeeds_alone(name, table.path(), |path| {
-        let frontend = Table::open(path).unwrap().join().unwrap();
-        for _ in 0..20 {
-            // More at once than there are lanes, so that some find none.
-            let all = Barrier::new(5);
-            thread::scope(|scope| {
-                let route_once = || {
-                    drop(frontend.route().unwrap());
-                    all.wait();
-                };
-                (0..5).for_each(|_| drop(scope.spawn(route_once)));
-            });
-        }
-        // By then the threads have given back what they had.
-        let tasks = || std::fs::read_dir("/proc/self/task").unwrap().count();
-        eventually("the end of the threads", || tasks() <= 2);
-        assert_this_thread_waits_for_no_other(&frontend);
-    });
+    succeeds_alone(
+        name,
+        || TestTable::with_engines(1),
+        |path| {
+            let frontend = Table::open(path).unwrap().join().unwrap();
+            for _ in 0..20 {
+                // More at once than there are lanes, so that some find none.
+                let all = Barrier::new(5);
+                thread::scope(|scope| {
+                    let route_once = || {
+                        drop(frontend.route().unwrap());
+                        all.wait();
+                    };
+                    (0..5).for_each(|_| drop(scope.spawn(route_once)));
+                });
+            }
+            // By then the threads have given back what they had.
+            let tasks = || std::fs::read_dir("/proc/self/task").unwrap().count();
+            eventually("the end of the threads", || tasks() <= 2);
+            assert_this_thread_waits_for_no_other(&frontend);
+        },
+    );
 }
 
 #[test]
 fn as_many_threads_as_lanes_do_not_wait_for_each_other() {
     let name = "as_many_threads_as_lanes_do_not_wait_for_each_other";
-    let table = TestTable::new(&Table::options().engines(1).lanes(4));
-    succeeds_alone(name, table.path(), |path| {
-        let frontend = Table::open(path).unwrap().join().unwrap();
-        // These two, this thread and the one that is frozen.
-        idle_threads(&frontend, 2);
-        assert_this_thread_waits_for_no_other(&frontend);
-    });
+    succeeds_alone(
+        name,
+        || TestTable::new(&Table::options().engines(1).lanes(4)),
+        |path| {
+            let frontend = Table::open(path).unwrap().join().unwrap();
+            // These two, this thread and the one that is frozen.
+            idle_threads(&frontend, 2);
+            assert_this_thread_waits_for_no_other(&frontend);
+        },
+    );
 }
 
 #[test]
 fn a_thread_has_a_lane_in_each_of_many_frontends() {
     let name = "a_thread_has_a_lane_in_each_of_many_frontends";
-    let table = TestTable::with_engines(1);
-    succeeds_alone(name, table.path(), |path| {
-        let table = Table::open(path).unwrap();
-        let frontends: Vec<_> = (0..50).map(|_| table.join().unwrap()).collect();
-        for frontend in &frontends {
-            drop(frontend.route().unwrap());
-        }
-        for frontend in frontends.iter().step_by(49) {
-            STOP.store(false, Ordering::SeqCst);
-            assert_this_thread_waits_for_no_other(frontend);
-        }
-    });
+    succeeds_alone(
+        name,
+        || TestTable::with_engines(1),
+        |path| {
+            let table = Table::open(path).unwrap();
+            let frontends: Vec<_> = (0..50).map(|_| table.join().unwrap()).collect();
+            for frontend in &frontends {
+                drop(frontend.route().unwrap());
+            }
+            for frontend in frontends.iter().step_by(49) {
+                STOP.store(false, Ordering::SeqCst);
+                assert_this_thread_waits_for_no_other(frontend);
+            }
+        },
+    );
 }
 
 #[test]
@@ -229,6 +244,44 @@ fn c3_permits_that_end_after_their_threads_other_values_do_are_counted_once() {
     );
 }
 
+#[test]
+fn c1_a_signal_handler_that_routes_amid_an_operation_takes_another_lane() {
+    static FRONTEND: OnceLock<Frontend> = OnceLock::new();
+    static AMID: AtomicU32 = AtomicU32::new(0);
+    static HANDLED: AtomicU32 = AtomicU32::new(0);
+    extern "C" fn route(_: libc::c_int) {
+        if let Some(frontend) = FRONTEND.get() {
+            // The shared lane, which no other thread uses here: nothing to wait for.
+            drop(frontend.route());
+            AMID.fetch_add(u32::from(INSIDE.load(Ordering::SeqCst)), Ordering::SeqCst);
+        }
+        HANDLED.fetch_add(1, Ordering::SeqCst);
+    }
+    let name = "c1_a_signal_handler_that_routes_amid_an_operation_takes_another_lane";
+    let table = || TestTable::with_engines(2);
+    succeeds_alone(name, table, |path| {
+        let table = Table::open(path).unwrap();
+        let frontend = FRONTEND.get_or_init(|| table.join().unwrap());
+        let routing = spawn_routing(frontend);
+        let handler = route as extern "C" fn(libc::c_int);
+        // SAFETY: the handler routes, which takes no lock and allocates nothing.
+        unsafe { libc::signal(libc::SIGUSR2, handler as libc::sighandler_t) };
+        for n in 0..500 {
+            // SAFETY: the thread has not been joined.
+            let sent = unsafe { libc::pthread_kill(routing.as_pthread_t(), libc::SIGUSR2) };
+            assert_eq!(sent, 0);
+            eventually("the signal", || HANDLED.load(Ordering::SeqCst) > n);
+        }
+        STOP.store(true, Ordering::SeqCst);
+        routing.join().unwrap();
+        let amid = AMID.load(Ordering::SeqCst);
+        assert!(amid > 100, "only {amid} of 500 amid a call");
+        assert_eq!(in_flight(&table), [0; 2]);
+        let found = table.verify().unwrap();
+        assert!(found.faults.is_empty(), "{found:?}");
+    });
+}
+
 /// A policy that ends a permit when it is asked first.
 fn ending(permit: Permit) -> Policy {
     let held = Mutex::new(Some(permit));
@@ -241,70 +294,76 @@ fn ending(permit: Permit) -> Policy {
 #[test]
 fn p1_a_policy_may_end_permits_whatever_lane_its_thread_has() {
     let name = "p1_a_policy_may_end_permits_whatever_lane_its_thread_has";
-    let table = TestTable::with_engines(2);
-    succeeds_alone(name, table.path(), |path| {
-        let file = Table::open(path).unwrap();
-        let one_lane = Table::options().engines(2).lanes(1).memfd().unwrap();
-        // The lane is shared; a lane of the thread's own; and none is left but the shared one.
-        for (table, others) in [(&one_lane, 0), (&file, 0), (&file, 3)] {
-            let frontend = table.join().unwrap();
-            idle_threads(&frontend, others);
-            for _ in 0..100 {
-                let policy = ending(frontend.route().unwrap());
-                let other = frontend.clone().with_policy(policy);
-                drop(other.route().unwrap());
-                let policy = ending(frontend.route().unwrap());
-                drop(frontend.clone().with_policy(policy).route_many(3).unwrap());
+    succeeds_alone(
+        name,
+        || TestTable::with_engines(2),
+        |path| {
+            let file = Table::open(path).unwrap();
+            let one_lane = Table::options().engines(2).lanes(1).memfd().unwrap();
+            // The lane is shared; a lane of the thread's own; and none is left but the shared one.
+            for (table, others) in [(&one_lane, 0), (&file, 0), (&file, 3)] {
+                let frontend = table.join().unwrap();
+                idle_threads(&frontend, others);
+                for _ in 0..100 {
+                    let policy = ending(frontend.route().unwrap());
+                    let other = frontend.clone().with_policy(policy);
+                    drop(other.route().unwrap());
+                    let policy = ending(frontend.route().unwrap());
+                    drop(frontend.clone().with_policy(policy).route_many(3).unwrap());
+                }
+                assert_eq!(in_flight(table), [0; 2]);
+                assert!(table.verify().unwrap().faults.is_empty());
             }
-            assert_eq!(in_flight(table), [0; 2]);
-            assert!(table.verify().unwrap().faults.is_empty());
-        }
-        let frontend = file.join().unwrap();
-        drop(
-            frontend
-                .clone()
-                .with_policy(ending(frontend.route().unwrap()))
-                .route(),
-        );
-        drop(frontend);
-        // The idle threads keep theirs.
-        assert_eq!(
-            file.snapshot().frontends.len(),
-            1,
-            "the places are given back"
-        );
-    });
+            let frontend = file.join().unwrap();
+            drop(
+                frontend
+                    .clone()
+                    .with_policy(ending(frontend.route().unwrap()))
+                    .route(),
+            );
+            drop(frontend);
+            // The idle threads keep theirs.
+            assert_eq!(
+                file.snapshot().frontends.len(),
+                1,
+                "the places are given back"
+            );
+        },
+    );
 }
 
 #[test]
 fn p1_a_policy_may_route_by_another_policy() {
     let name = "p1_a_policy_may_route_by_another_policy";
-    let table = TestTable::new(&Table::options().engines(2).lanes(1));
-    succeeds_alone(name, table.path(), |path| {
-        let table = Table::open(path).unwrap();
-        let frontend = table.join().unwrap();
-        let kept = Arc::new(Mutex::new(Vec::new()));
-        let policy = {
-            let (frontend, kept) = (frontend.clone(), Arc::clone(&kept));
-            Policy::custom(move |load| {
-                let pinned = Request::new().pin(1);
-                if load.engine == 0 && kept.lock().unwrap().is_empty() {
-                    let permits = frontend.route_many_with(5, &pinned).unwrap();
-                    kept.lock().unwrap().extend(permits);
-                }
-                load.in_flight.into()
-            })
-        };
-        let permit = frontend.with_policy(policy).route().unwrap();
-        assert_eq!(
-            permit.engine(),
-            0,
-            "the choice is by what the policy has changed"
-        );
-        assert_eq!(in_flight(&table), [1, 5]);
-        kept.lock().unwrap().clear();
-        assert_eq!(in_flight(&table), [1, 0]);
-    });
+    succeeds_alone(
+        name,
+        || TestTable::new(&Table::options().engines(2).lanes(1)),
+        |path| {
+            let table = Table::open(path).unwrap();
+            let frontend = table.join().unwrap();
+            let kept = Arc::new(Mutex::new(Vec::new()));
+            let policy = {
+                let (frontend, kept) = (frontend.clone(), Arc::clone(&kept));
+                Policy::custom(move |load| {
+                    let pinned = Request::new().pin(1);
+                    if load.engine == 0 && kept.lock().unwrap().is_empty() {
+                        let permits = frontend.route_many_with(5, &pinned).unwrap();
+                        kept.lock().unwrap().extend(permits);
+                    }
+                    load.in_flight.into()
+                })
+            };
+            let permit = frontend.with_policy(policy).route().unwrap();
+            assert_eq!(
+                permit.engine(),
+                0,
+                "the choice is by what the policy has changed"
+            );
+            assert_eq!(in_flight(&table), [1, 5]);
+            kept.lock().unwrap().clear();
+            assert_eq!(in_flight(&table), [1, 0]);
+        },
+    );
 }
 
 #[test]
@@ -322,23 +381,26 @@ fn c7_ties_by_a_policy_of_ones_own_favour_no_engine() {
 #[test]
 fn a_reaper_without_a_pause_sleeps_all_the_same() {
     let name = "a_reaper_without_a_pause_sleeps_all_the_same";
-    let table = TestTable::with_engines(1);
-    succeeds_alone(name, table.path(), |path| {
-        let table = Table::open(path).unwrap();
-        let _reaper = table.reap_every(std::time::Duration::ZERO).unwrap();
-        // How often its thread has waited, as the kernel counts it.
-        let waits = || {
-            let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-            let status = tasks
-                .map(|task| task.unwrap().path().join("status"))
-                .map(|status| std::fs::read_to_string(status).unwrap_or_default())
-                .find(|status| status.contains("headcount-reap"))
-                .unwrap_or_default();
-            let mut lines = status.lines();
-            lines
-                .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
-                .map_or(0, |count| count.trim().parse::<u64>().unwrap())
-        };
-        eventually("a hundred waits of the reaper", || waits() > 100);
-    });
+    succeeds_alone(
+        name,
+        || TestTable::with_engines(1),
+        |path| {
+            let table = Table::open(path).unwrap();
+            let _reaper = table.reap_every(std::time::Duration::ZERO).unwrap();
+            // How often its thread has waited, as the kernel counts it.
+            let waits = || {
+                let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+                let status = tasks
+                    .map(|task| task.unwrap().path().join("status"))
+                    .map(|status| std::fs::read_to_string(status).unwrap_or_default())
+                    .find(|status| status.contains("headcount-reap"))
+                    .unwrap_or_default();
+                let mut lines = status.lines();
+                lines
+                    .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"))
+                    .map_or(0, |count| count.trim().parse::<u64>().unwrap())
+            };
+            eventually("a hundred waits of the reaper", || waits() > 100);
+        },
+    );
 }

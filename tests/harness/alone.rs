@@ -1,5 +1,6 @@
 //! A scene in a process of its own, which may fork, end by a signal, or hang.
 
+use crate::TestTable;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,11 +20,17 @@ pub struct Ended {
     pub signal: Option<i32>,
 }
 
-/// Runs the calling test once more, alone in a process of its own, where `scene` is called with `path` and
-/// the process ends. A scene that takes too long dies of SIGALRM; one that panics exits with 101.
+/// Runs the calling test once more, alone in a process of its own, where `scene` is called with the path of
+/// the table and the process ends. A scene that takes too long dies of SIGALRM; one that panics exits
+/// with 101.
 ///
-/// `test` is the name of the calling test.
-pub fn alone(test: &str, path: &Path, scene: impl FnOnce(&Path)) -> Ended {
+/// `test` is the name of the calling test. Nothing uses the library before the scene in its process, so
+/// the test may not do so before it calls this.
+pub fn alone(
+    test: &str,
+    table: impl FnOnce() -> TestTable,
+    scene: impl FnOnce(&Path),
+) -> (TestTable, Ended) {
     if std::env::var(SCENE).is_ok_and(|name| name == test) {
         // SAFETY: ends this process should it hang.
         unsafe { libc::alarm(PATIENCE) };
@@ -31,23 +38,25 @@ pub fn alone(test: &str, path: &Path, scene: impl FnOnce(&Path)) -> Ended {
         scene(path.as_ref());
         std::process::exit(0);
     }
+    let table = table();
     let program = std::env::current_exe().expect("the test's own program");
     let mut command = Command::new(program);
     command
         .args(["--exact", test, "--test-threads", "1", "--nocapture"])
         .env(SCENE, test)
-        .env(PATH, path)
+        .env(PATH, table.path())
         .stdout(Stdio::null());
     let status = command.status().expect("starts the scene");
-    Ended {
+    let ended = Ended {
         code: status.code(),
         signal: status.signal(),
-    }
+    };
+    (table, ended)
 }
 
 /// Runs a scene as [`alone`] does, and panics unless it ends well.
-pub fn succeeds_alone(test: &str, path: &Path, scene: impl FnOnce(&Path)) {
-    let ended = alone(test, path, scene);
+pub fn succeeds_alone(test: &str, table: impl FnOnce() -> TestTable, scene: impl FnOnce(&Path)) {
+    let (_table, ended) = alone(test, table, scene);
     assert_eq!(ended.code, Some(0), "{test}: {ended:?}");
 }
 

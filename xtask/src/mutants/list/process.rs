@@ -105,7 +105,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "        let free = true;
 ",
         )],
-        Catcher::Model("owning"),
+        Catcher::Test("threads", "c1_a_signal_handler_that_routes"),
     ),
     fault(
         "a policy of the user's own is asked inside of an operation",
