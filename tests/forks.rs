@@ -29,7 +29,7 @@ fn fork_without_handlers() -> i32 {
 
 fn kill_self() -> ! {
     // SAFETY: this process is a scene that is to die.
-    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+    unsafe { libc::raise(libc::SIGKILL) };
     unreachable!("killed")
 }
 
@@ -217,7 +217,7 @@ fn k3_a_fork_inside_a_policy_counts_nothing_in_the_child() {
                 0.0
             }));
             let held = frontend.route().unwrap();
-            let ways: [fn(&Frontend) -> Result<Vec<Permit>, Error>; 3] = [
+            let ways: [fn(&Frontend) -> headcount::Result<Vec<Permit>>; 3] = [
                 |frontend| frontend.route().map(|permit| vec![permit]),
                 |frontend| frontend.route_many(2),
                 // More than there is room for.

@@ -109,8 +109,7 @@ impl Scene {
         if handle.handles.drop_one() {
             // SAFETY: this was the last handle, and the scene outlives its threads.
             unsafe {
-                self.retired
-                    .close(NonNull::from(handle), || thread::yield_now());
+                self.retired.close(NonNull::from(handle), thread::yield_now);
             }
         }
     }
