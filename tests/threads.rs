@@ -54,10 +54,8 @@ fn assert_this_thread_waits_for_no_other(frontend: &Frontend) {
     for _ in 0..300 {
         FREEZES.fetch_add(1, Ordering::SeqCst);
         // SAFETY: the thread has not been joined.
-        assert_eq!(
-            unsafe { libc::pthread_kill(other.as_pthread_t(), libc::SIGUSR1) },
-            0
-        );
+        let sent = unsafe { libc::pthread_kill(other.as_pthread_t(), libc::SIGUSR1) };
+        assert_eq!(sent, 0);
         eventually("the freeze", || FROZEN.load(Ordering::SeqCst));
         inside += u32::from(INSIDE.load(Ordering::SeqCst));
         for _ in 0..3 {
