@@ -233,11 +233,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a frontend leaves without saying so",
-        REGISTRY,
+        "src/seat.rs",
         &[(
-            "        self.vacate(index);
-        locks.unlock(index)",
-            "        locks.unlock(index)",
+            "        registry.vacate(self.slot);",
+            "        let _ = (registry, self.slot);",
         )],
         Catcher::Test("crashes", "k1_reaping_happens_by_itself"),
     ),
