@@ -109,17 +109,18 @@ fn k1_reaping_happens_by_itself() {
         let mut victim = Actor::join(ACTOR, table.path());
         assert_eq!(victim.ask("burst 4"), "4");
         victim.kill();
-        assert_eq!(table.in_flight(), [4]);
     };
     let options = Table::options().engines(1).max_in_flight(4);
 
     let table = TestTable::new(&options);
     let frontend = table.join().unwrap();
     full(&table);
+    assert_eq!(table.in_flight(), [4]);
     assert!(frontend.route().is_ok(), "on saturation");
 
     let table = TestTable::new(&options);
     full(&table);
+    assert_eq!(table.in_flight(), [4]);
     let _frontend = table.join().unwrap();
     assert_eq!(table.in_flight(), [0], "on join");
 
@@ -578,6 +579,18 @@ fn k4_when_all_are_dead_the_next_to_open_finds_the_table_empty() {
         assert_eq!((view.frontends.len(), table.in_flight()), (0, vec![0; 3]));
         assert_eq!(table.tokens(), [0; 3]);
     }
+}
+
+#[test]
+fn a_frontend_that_leaves_is_neither_shown_nor_reaped() {
+    let table = TestTable::with_engines(2);
+    let mut actor = Actor::join(ACTOR, table.path());
+    assert_eq!(actor.ask("burst 4"), "2 2");
+    assert_eq!(table.snapshot().frontends.len(), 1);
+    assert_eq!(actor.ask("leave"), "ok");
+    let looker = Table::open_read_only(table.path()).unwrap();
+    assert_eq!(looker.snapshot().frontends, []);
+    assert_eq!(table.reap().unwrap().frontends, 0);
 }
 
 #[test]

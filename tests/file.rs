@@ -183,6 +183,11 @@ fn f2_what_is_no_table_is_refused() {
     let fifo = Command::new("mkfifo").arg(at("fifo")).status();
     assert!(fifo.unwrap().success());
     assert!(matches!(open(&at("fifo")), Error::NotATable { found, .. } if found == "a named pipe"));
+    // Without a writer, opening a pipe for reading would wait for one.
+    let pipe = at("fifo");
+    let reader = std::thread::spawn(move || refused(Table::open_read_only(pipe)));
+    eventually("the refusal", || reader.is_finished());
+    assert!(matches!(reader.join().unwrap(), Error::NotATable { .. }));
     let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
     assert!(matches!(open(&at("socket")), Error::NotATable { .. }));
     let device = refused(Options::default().any_owner(true).open("/dev/null"));

@@ -238,7 +238,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "        registry.vacate(self.slot);",
             "        let _ = (registry, self.slot);",
         )],
-        Catcher::Test("crashes", "k1_reaping_happens_by_itself"),
+        Catcher::Test("crashes", "a_frontend_that_leaves"),
     ),
     fault(
         "a table with another number of lanes is opened",
@@ -275,5 +275,11 @@ pub(super) const FAULTS: &[Mutant] = &[
             "Self::validate(file.into(), name, Access::ReadWrite, any_owner || name.is_absolute())?;",
         )],
         Catcher::Test("file", "f4_a_table_of_another_user"),
+    ),
+    fault(
+        "a pipe of a table's name is waited for",
+        OPEN,
+        &[("OFlags::NOFOLLOW | OFlags::NONBLOCK", "OFlags::NOFOLLOW")],
+        Catcher::Test("file", "f2_what_is_no_table"),
     ),
 ];
