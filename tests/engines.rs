@@ -187,7 +187,19 @@ fn an_engine_is_found_by_its_name_and_keeps_its_number() {
 fn what_an_engine_cannot_be_is_refused() {
     let table = TestTable::new(&Table::options().engines(2).max_engines(3));
     let add = |engine: Engine| table.add(&engine).unwrap_err();
-    for name in ["", "a\nb", "\u{7f}", &"x".repeat(MAX_NAME_LEN + 1)] {
+    // What a terminal would act on need not be ASCII, and a limit in bytes is none in characters.
+    let too_long = [
+        "x".repeat(MAX_NAME_LEN + 1),
+        "é".repeat(MAX_NAME_LEN / 2 + 1),
+    ];
+    for name in [
+        "",
+        "a\nb",
+        "\u{7f}",
+        "a\u{9b}2J",
+        &too_long[0],
+        &too_long[1],
+    ] {
         let error = add(Engine::named(name));
         assert!(matches!(error, Error::EngineName { .. }), "{error}");
     }
