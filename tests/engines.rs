@@ -1,6 +1,6 @@
 //! Engines come and go while frontends run.
 
-use headcount::{Engine, EngineState, Error, MAX_NAME_LEN, Policy, Request, Table};
+use headcount::{Engine, EngineState, Error, MAX_IN_FLIGHT, MAX_NAME_LEN, Policy, Request, Table};
 use headcount_tests::{Actor, TestTable, spawn_all};
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
@@ -181,6 +181,34 @@ fn an_engine_is_found_by_its_name_and_keeps_its_number() {
     let again = table.add(&Engine::named(&name)).unwrap();
     assert_eq!(again.index(), 2);
     assert_ne!(again, long, "nothing of the former one is left");
+}
+
+#[test]
+fn a_change_of_an_engine_leaves_what_it_does_not_name() {
+    let table = TestTable::with_engines(2);
+    let limits = || {
+        let engine = &table.snapshot().engines[1];
+        (engine.weight, engine.max_in_flight, engine.max_tokens)
+    };
+    table.set_caps(1, Some(5), Some(500)).unwrap();
+    assert_eq!(limits(), (1.0, Some(5), Some(500)));
+    table.set_weight(1, 2.5).unwrap();
+    assert_eq!(limits(), (2.5, Some(5), Some(500)));
+    table.down(1).unwrap();
+    table.up(1).unwrap();
+    assert_eq!(limits(), (2.5, Some(5), Some(500)));
+    table.set_caps(1, None, Some(u32::MAX - 1)).unwrap();
+    assert_eq!(limits(), (2.5, None, Some(u32::MAX - 1)));
+    table.set_caps(1, Some(MAX_IN_FLIGHT - 1), None).unwrap();
+    assert_eq!(limits(), (2.5, Some(MAX_IN_FLIGHT - 1), None));
+    // Nothing counts further than these, so they are no caps.
+    table.set_caps(1, Some(u32::MAX), Some(u32::MAX)).unwrap();
+    assert_eq!(limits(), (2.5, None, None));
+    let state = table.snapshot().engines[1].state;
+    assert_eq!(
+        (state, table.find("1").unwrap().index()),
+        (EngineState::Active, 1)
+    );
 }
 
 #[test]

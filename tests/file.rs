@@ -137,10 +137,22 @@ fn f1_open_or_create_gives_what_was_asked_for() {
     );
     let same_names = [
         Engine::named("3").weight(2.0),
+        Engine::named("3").max_in_flight(9),
         Engine::named("3").max_tokens(9),
     ];
     for engine in same_names {
         differs(three().engine(engine), ["engines", others, "0, 1, 2, 3"]);
+    }
+    let other = path.with_extension("other");
+    let capped = |requests, tokens| {
+        let engine = Engine::named("0").max_in_flight(requests);
+        Table::options().engine(engine.max_tokens(tokens))
+    };
+    capped(8, 9).create(&other).unwrap();
+    assert!(capped(8, 9).open(&other).is_ok());
+    for (requests, tokens) in [(7, 9), (8, 10), (9, 8)] {
+        let error = refused(capped(requests, tokens).open(&other));
+        assert!(matches!(error, Error::Differs { .. }), "{error}");
     }
     let table = Table::open(&path).unwrap();
     table.add(&Engine::named("fifth")).unwrap();

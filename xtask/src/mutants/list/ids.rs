@@ -97,6 +97,42 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("publishing", "statistics_of_an_engine"),
     ),
     fault(
+        "an engine's weight is set, and its cap on tokens goes",
+        "src/engines.rs",
+        &[("            .max_tokens(self.max_tokens(slot))\n", "")],
+        Catcher::Test("engines", "a_change_of_an_engine_leaves"),
+    ),
+    fault(
+        "the highest cap on tokens is shown as none",
+        "src/view.rs",
+        &[("*cap < MAX_TOKENS", "*cap < MAX_TOKENS - 1")],
+        Catcher::Test("engines", "a_change_of_an_engine_leaves"),
+    ),
+    fault(
+        "a name may have control characters that are not ASCII",
+        "src/engine.rs",
+        &[("char::is_control", "|c: char| c.is_ascii_control()")],
+        Catcher::Test("engines", "what_an_engine_cannot_be"),
+    ),
+    fault(
+        "the length of a name is counted in characters",
+        "src/engine.rs",
+        &[(
+            "match self.name.len() {",
+            "match self.name.chars().count() {",
+        )],
+        Catcher::Test("engines", "what_an_engine_cannot_be"),
+    ),
+    fault(
+        "tables are taken for alike whose engines differ in their caps on tokens",
+        "src/engine.rs",
+        &[(
+            "| u64::from(engine.max_tokens));",
+            "| u64::from(engine.max_tokens / u32::MAX));",
+        )],
+        Catcher::Test("file", "f1_open_or_create_gives"),
+    ),
+    fault(
         "a probe brings up whichever engine has the slot",
         "examples/api_server/probe.rs",
         &[("up_if_down(engine.id)", "up_if_down(engine.index)")],
