@@ -391,22 +391,57 @@ def test_the_largest_table_is_as_large_as_the_constants_say(path: Path) -> None:
     assert table.snapshot().engines[0].max_in_flight is None, "no count gets further"
 
 
+def test_what_is_changed_and_asked_for_is_there(table: Table) -> None:
+    table.set_weight(1, 2.5)
+    table.set_caps(2, None, 7)
+    table.set_caps(3, 6, None)
+    engines = table.snapshot().engines
+    assert [engine.weight for engine in engines] == [1.0, 2.5, 1.0, 1.0]
+    caps = [(engine.max_in_flight, engine.max_tokens) for engine in engines]
+    assert caps == [(None, None), (None, None), (None, 7), (6, None)]
+    view = Table.memfd(engines=1, max_in_flight=5, max_tokens=60).snapshot()
+    assert (view.max_in_flight, view.max_tokens) == (5, 60)
+    with table.publisher() as publisher:
+        publisher.publish([EngineStats(1, 2, 0.5, in_flight=9)])
+    stats = table.snapshot().engines[0].stats
+    assert stats == EngineStats(1, 2, 0.5, in_flight=9)
+
+
+def test_a_policy_has_a_limit_to_what_is_new(table: Table) -> None:
+    with table.publisher() as publisher:
+        publisher.publish([EngineStats(running=100)] + [EngineStats()] * 3)
+    frontend = table.join()
+    wins = {}
+    for limit in (0.0, 3600.0):
+        floor = frontend.with_policy("floor", stale_after=limit)
+        wins[limit] = [floor.route().engine for _ in range(8)].count(0)
+    assert wins == {0.0: 2, 3600.0: 0}
+
+
 # -- Processes and threads ---------------------------------------------------------------------------
 
 
 def test_threads_share_a_frontend(table: Table, frontend: Frontend) -> None:
     held: list[Permit] = []
+    by: list[int] = []
+    start = threading.Barrier(8)
 
-    def route() -> None:
-        for _ in range(500):
+    def route(thread: int) -> None:
+        start.wait()
+        for number in range(500):
             frontend.route().release()
             held.append(frontend.route(tokens=1))
+            by.append(thread)
+            if number % 10 == 0:
+                time.sleep(1e-6)  # lets another one go on amid this
 
-    threads = [threading.Thread(target=route) for _ in range(8)]
+    threads = [threading.Thread(target=route, args=[thread]) for thread in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    # One after the other would be seven changes.
+    assert sum(one != another for one, another in zip(by, by[1:])) > 7
     counts = in_flight(table)
     assert sum(counts) == sum(tokens(table)) == 4000
     for permit in held:
@@ -454,7 +489,7 @@ def test_k3_a_forked_child_never_acts_as_its_parent(table: Table, frontend: Fron
 
 
 def _route_in_another_process(path: str, count: int) -> None:
-    permits = Table.open(path).join().route_many(count)
+    permits = Table.open(path).join().route_many(count, tokens=3)
     os.kill(os.getpid(), signal.SIGKILL if len(permits) == count else signal.SIGTERM)
 
 
@@ -467,7 +502,7 @@ def test_k1_what_a_killed_process_held_is_returned(path: Path) -> None:
     assert process.exitcode == -signal.SIGKILL
     assert in_flight(table) == [5, 5]
     reaped = table.reap()
-    assert (reaped.frontends, reaped.requests) == (1, 10)
+    assert (reaped.frontends, reaped.requests, reaped.tokens) == (1, 10, 30)
     assert in_flight(table) == [0, 0]
     assert [engine.finished for engine in table.snapshot().engines] == [5, 5]
 

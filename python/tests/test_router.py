@@ -15,13 +15,15 @@ from pathlib import Path
 import headcount
 import httpx
 
+PROMPT = b"a prompt of some length"
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 class Engine:
     """An HTTP server that begins each response at once and ends it when it is told to."""
 
-    def __init__(self) -> None:
+    def __init__(self, status: str = "200 OK") -> None:
+        self.status = status
         self.open = 0
         self.answered = 0
         self.end = asyncio.Event()
@@ -40,7 +42,8 @@ class Engine:
         length = next((line for line in head.splitlines() if line.startswith("content-length")), ":0")
         await reader.readexactly(int(length.split(":")[1]))
         self.open += 1
-        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n")
+        writer.write(f"HTTP/1.1 {self.status}\r\ntransfer-encoding: chunked\r\n".encode())
+        writer.write(b"connection: close\r\n\r\n")
         writer.write(b"5\r\nbegin\r\n")
         await writer.drain()
         left = asyncio.create_task(reader.read())
@@ -54,6 +57,14 @@ class Engine:
         self.answered += 1
 
 
+@asynccontextmanager
+async def unreachable() -> AsyncIterator[str]:
+    """The address of an engine that is not there. It is bound, so that no other process listens at it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield "http://127.0.0.1:%d" % taken.getsockname()[1]
+
+
 async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:
     for _ in range(2000):
         met = condition()
@@ -65,26 +76,27 @@ async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:
 
 @asynccontextmanager
 async def router(path: Path, engines: list[str], most: int = 1024) -> AsyncIterator[str]:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     environment = {
         "ROUTER_ENGINES": ",".join(engines),
         "ROUTER_TABLE": str(path),
         "ROUTER_MOST_PER_ENGINE": str(most),
     }
-    command = [sys.executable, "-m", "uvicorn", "router:app", "--workers", "4", "--port", str(port)]
-    process = subprocess.Popen(
-        [*command, "--log-level", "warning"],
-        cwd=EXAMPLES,
-        env=os.environ | environment,
-        start_new_session=True,
-    )
-    try:
-        await until(lambda: path.exists() and len(workers(path)) == 4)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+    command = [sys.executable, "-m", "uvicorn", "router:app", "--workers", "4"]
+    # The socket is handed over as it is: no other process can take its port meanwhile.
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+        process = subprocess.Popen(
+            [*command, "--log-level", "warning", "--fd", str(listener.fileno())],
+            cwd=EXAMPLES,
+            env=os.environ | environment,
+            pass_fds=[listener.fileno()],
+            start_new_session=True,
+        )
+        try:
+            await until(lambda: path.exists() and len(workers(path)) == 4)
+            yield "http://127.0.0.1:%d" % listener.getsockname()[1]
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def workers(path: Path) -> list[headcount.FrontendView]:
@@ -98,7 +110,7 @@ def in_flight(path: Path) -> list[int]:
 
 
 async def ask(client: httpx.AsyncClient, url: str) -> str:
-    response = await client.post(f"{url}/v1/completions", content=b"a prompt of some length")
+    response = await client.post(f"{url}/v1/completions", content=PROMPT)
     return f"{response.status_code} {response.text}"
 
 
@@ -137,20 +149,50 @@ def test_workers_share_one_table(path: Path) -> None:
 
 def test_an_engine_that_does_not_answer_is_passed_over(path: Path) -> None:
     async def scene() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            nobody = "http://127.0.0.1:%d" % free.getsockname()[1]
         async with (
-            Engine().serving() as engine,
+            unreachable() as nobody,
+            Engine("203 Fine").serving() as engine,
             router(path, [nobody, engine.url], most=4) as url,
             httpx.AsyncClient(timeout=60) as client,
         ):
             asked = [asyncio.create_task(ask(client, url)) for _ in range(4)]
             await until(lambda: engine.open == 4 and in_flight(path) == [0, 4])
+            # A token for every four bytes.
+            view = headcount.Table.open_read_only(path).snapshot()
+            assert view.engines[1].tokens == 4 * (len(PROMPT) // 4)
             # The one that answers is full.
-            full = await ask(client, url)
-            assert full.startswith("503")
+            full = await client.post(url, content=PROMPT)
+            assert (full.status_code, full.headers["retry-after"]) == (503, "1")
             engine.end.set()
-            assert await asyncio.gather(*asked) == ["200 beginend"] * 4
+            assert await asyncio.gather(*asked) == ["203 beginend"] * 4
+
+    asyncio.run(scene())
+
+
+def test_a_request_that_its_engine_breaks_off_is_not_counted(path: Path) -> None:
+    async def scene() -> None:
+        asked = 0
+
+        async def break_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal asked
+            await reader.readuntil(b"\r\n\r\n")
+            asked += 1
+            writer.close()
+
+        server = await asyncio.start_server(break_off, "127.0.0.1", 0)
+        engine = "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
+        async with (
+            server,
+            router(path, [engine]) as url,
+            # A worker closes a connection on which it has failed.
+            httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_keepalive_connections=0)) as client,
+        ):
+            for _ in range(20):
+                answer = await ask(client, url)
+                assert answer.startswith("5"), answer
+                # At once, and not when the garbage is collected.
+                assert in_flight(path) == [0]
+            assert asked >= 20
 
     asyncio.run(scene())
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import os
 from collections.abc import Iterator
-from types import ModuleType
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -24,6 +27,7 @@ from clients import (
     tokens,
 )
 from headcount.vllm._client import balance_of, install
+from headcount.vllm._settings import Settings
 from releases import core_client, wheels
 
 UNKNOWN = {"0.8.5.post2", "0.9.0.post2", "0.9.1.post2"}
@@ -76,6 +80,15 @@ def test_a_burst_through_two_servers_splits_exactly(servers: list[Any]) -> None:
     assert in_flight(servers[1]) == [0, 0, 0, 0]
 
 
+def test_a_prompt_of_embeddings_counts_as_long_as_it_is(servers: list[Any]) -> None:
+    embedded = request("a", prompt_token_ids=None, prompt_embeds=[0.5] * 9)
+    servers[0].get_core_engine_for_request(embedded)
+    assert sum(tokens(servers[0])) == 9
+    neither = request("b", prompt_token_ids=None)
+    servers[0].get_core_engine_for_request(neither)
+    assert (sum(tokens(servers[0])), sum(in_flight(servers[0]))) == (9, 2)
+
+
 def test_vllm_keeps_its_own_books(servers: list[Any]) -> None:
     server = servers[0]
     asked = request("a")
@@ -97,8 +110,6 @@ def test_a_rank_of_the_requests_own_is_kept_and_counted(servers: list[Any]) -> N
 
 
 def test_a_late_interaction_rank_is_kept_and_counted(module: ModuleType, servers: list[Any]) -> None:
-    from types import SimpleNamespace
-
     if not hasattr(module, "get_late_interaction_engine_index"):
         pytest.skip("this release has none")
     late = SimpleNamespace(mode="cache_query", query_key="some query")
@@ -165,6 +176,63 @@ def test_a_request_that_cannot_be_sent_is_not_counted(servers: list[Any]) -> Non
         with pytest.raises(RuntimeError, match="no engine"):
             await server.add_request_async(request("a"))
         assert in_flight(server) == [0, 0, 0, 0]
+
+    asyncio.run(scene())
+
+
+class Refusing(dict[str, bytes]):
+    """Books in which nothing can be written."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __setitem__(self, *_: object) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt])
+def test_a_request_that_fails_in_vllms_own_method_is_not_counted(
+    servers: list[Any], kind: type[BaseException]
+) -> None:
+    server = servers[0]
+    books, server.reqs_in_flight = server.reqs_in_flight, Refusing(kind("the books are full"))
+    asked = request("a")
+    with pytest.raises(kind, match="the books are full"):
+        server.get_core_engine_for_request(asked)
+    server.reqs_in_flight = books
+    assert in_flight(server) == [0, 0, 0, 0]
+    assert asked.data_parallel_rank is None
+
+
+def test_a_session_whose_next_part_cannot_be_sent_stays_counted(servers: list[Any]) -> None:
+    async def scene() -> None:
+        server = servers[0]
+        if "engine" not in names(type(server)):
+            pytest.skip("this release has no such sessions")
+        sends(server)
+        server.engines_running = True
+        await server.add_request_async(request("session", resumable=True))
+        sends(server, error=RuntimeError("no engine"))
+        with pytest.raises(RuntimeError, match="no engine"):
+            await server.add_request_async(request("session", resumable=True))
+        # Its engine still has what was sent before.
+        assert sum(in_flight(server)) == 1
+        await type(server).process_engine_outputs(server, finished(["session"]))
+        assert in_flight(server) == [0, 0, 0, 0]
+
+    asyncio.run(scene())
+
+
+def test_outputs_that_end_no_request_change_nothing(servers: list[Any]) -> None:
+    async def scene() -> None:
+        server = servers[0]
+        server.get_core_engine_for_request(request("a"))
+        # What an engine says after most of its steps.
+        for nothing in (None, set[str]()):
+            outputs = SimpleNamespace(finished_requests=nothing)
+            await type(server).process_engine_outputs(server, outputs)
+            assert sum(in_flight(server)) == 1
+            assert list(server.reqs_in_flight) == ["a"]
 
     asyncio.run(scene())
 
@@ -268,6 +336,24 @@ def test_the_coordinators_statistics_reach_the_table(module: ModuleType) -> None
     asyncio.run(scene())
 
 
+def test_a_broadcast_of_all_engines_is_published_and_no_other(servers: list[Any]) -> None:
+    server = servers[0]
+    rows = [len(row) for row in server.lb_engines]
+    counts = [[7, 1] + [1.5] * (row - 2) for row in rows]
+
+    def published() -> list[tuple[int, int, float]]:
+        stats = [engine.stats for engine in table_of(server).snapshot().engines]
+        return [(s.waiting, s.running, s.kv_usage) for s in stats if s]
+
+    # As when the number of engines is just changing.
+    server.lb_engines = counts[:3]
+    assert published() == [(0, 0, 0.0)] * 4
+    server.lb_engines = counts
+    # A share of more than one is one.
+    share = 1.0 if rows[0] > 2 else 0.0
+    assert published() == [(7, 1, share)] * 4
+
+
 async def eventually(condition: Any, patience: float = 20.0) -> bool:
     deadline = asyncio.get_running_loop().time() + patience
     while not await condition():
@@ -296,6 +382,35 @@ def test_what_the_table_refuses_vllm_routes_itself(
     assert sum(in_flight(server)) == 1
 
 
+@pytest.mark.parametrize("release", KNOWN)
+def test_a_server_that_cannot_join_is_as_vllm_made_it(
+    release: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(server: Any) -> None:
+        sends(server)
+        server.engines_running = True
+        await server.add_request_async(request("a"))
+        broadcast(server, waiting=3)
+        await type(server).process_engine_outputs(server, finished(["a"]))
+        assert server.reqs_in_flight == {}
+        sends(server, error=RuntimeError("no engine"))
+        with pytest.raises(RuntimeError, match="no engine"):
+            await server.add_request_async(request("b"))
+        server.outputs_queue.put_nowait(RuntimeError("an engine died"))
+        with pytest.raises(RuntimeError, match="an engine died"):
+            await server.get_output_async()
+
+    with core_client(release) as module:
+        install(module, Settings(path="/proc/no/such/table"))
+        with caplog.at_level(logging.WARNING, logger="vllm.headcount"):
+            server = client(module, address())
+        assert balance_of(server) is None
+        asyncio.run(scene(server))
+        server.shutdown()
+    assert len(caplog.records) == 1
+    assert "balances as vLLM does" in caplog.text
+
+
 def test_two_deployments_do_not_share_a_table(module: ModuleType) -> None:
     first, second = client(module, address()), client(module, address())
     try:
@@ -308,16 +423,64 @@ def test_two_deployments_do_not_share_a_table(module: ModuleType) -> None:
 
 
 def test_the_last_server_removes_the_table(servers: list[Any]) -> None:
-    from pathlib import Path
-
     path = Path(table_of(servers[0]).path)
     servers[0].shutdown()
     assert path.exists()
     servers[1].shutdown()
     assert not path.exists()
     assert balance_of(servers[1]) is None
+    tasks = Path("/proc/self/task").iterdir()
+    names = [(task / "comm").read_text().strip() for task in tasks]
+    assert "headcount-reap" not in names
     # And what still comes is vLLM's own to route.
     assert servers[1].get_core_engine_for_request(request("late")) in servers[1].core_engines
+
+
+def test_a_server_leaves_the_table_though_vllms_own_end_fails(servers: list[Any]) -> None:
+    class Failing:
+        def __call__(self) -> None:
+            raise RuntimeError("cannot end")
+
+        detach = __call__
+
+    server = servers[0]
+    server.get_core_engine_for_request(request("a"))
+    server._finalizer, finalizer = Failing(), server._finalizer
+    with pytest.raises(RuntimeError, match="cannot end"):
+        server.shutdown()
+    server._finalizer = finalizer
+    assert balance_of(server) is None
+    assert sum(in_flight(servers[1])) == 0
+
+
+def test_a_server_that_nobody_ends_leaves_with_its_client(module: ModuleType) -> None:
+    server = client(module, address())
+    path = Path(table_of(server).path)
+    server.get_core_engine_for_request(request("a"))
+    assert path.exists()
+    del server
+    gc.collect()
+    assert not path.exists()
+
+
+def test_k3_a_forked_child_closes_nothing_that_is_its_parents(servers: list[Any]) -> None:
+    server = servers[0]
+    server.get_core_engine_for_request(request("a"))
+    balance = balance_of(server)
+    assert balance is not None
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            # As at the exit of any child of a server that does not replace its program.
+            balance.close()
+            code = 0 if list(balance.permits) == ["a"] else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert sum(in_flight(server)) == 1
+    finish(server, "a")
+    assert sum(in_flight(server)) == 0
 
 
 def test_installing_twice_is_as_good_as_once(module: ModuleType) -> None:
@@ -357,6 +520,33 @@ def test_a_method_that_decides_by_something_new_is_left_alone(
         chosen = module.DPLBAsyncMPClient.get_core_engine_for_request
         assert chosen is get_core_engine_for_request
     assert "favourite_engine" in caplog.text
+
+
+async def _outputs(self: Any, outputs: Any) -> None:
+    """As a plain method, and not a static one."""
+
+
+@pytest.mark.parametrize(
+    "name, value, problem",
+    [
+        ("lb_engines", None, "lb_engines is an attribute of the class"),
+        ("process_engine_outputs", _outputs, "process_engine_outputs is no static coroutine"),
+        ("add_request_async", len, "add_request_async is no coroutine"),
+        ("shutdown", None, "there is no shutdown"),
+        ("get_core_engine_for_request", None, "get_core_engine_for_request is no plain method"),
+        ("get_core_engine_for_request", lambda self, request, more: None, "takes other arguments"),
+    ],
+)
+def test_a_class_of_another_shape_is_left_alone(
+    name: str, value: object, problem: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with core_client(KNOWN[-1]) as module:
+        setattr(module.DPLBAsyncMPClient, name, value)
+        before = dict(vars(module.DPLBAsyncMPClient))
+        with caplog.at_level(logging.WARNING, logger="vllm.headcount"):
+            install(module, SETTINGS)
+        assert dict(vars(module.DPLBAsyncMPClient)) == before
+    assert problem in caplog.text
 
 
 def classes(module: ModuleType) -> dict[str, type]:

@@ -75,6 +75,7 @@ def test_what_the_environment_says(caplog: pytest.LogCaptureFixture) -> None:
     assert read({}) == Settings(path=None, policy="in_flight")
     assert read({"HEADCOUNT_VLLM": "0"}) is None
     assert read({"HEADCOUNT_VLLM": "off"}) is None
+    assert read({"HEADCOUNT_VLLM_PATH": "", "HEADCOUNT_VLLM_POLICY": ""}) == Settings()
     told = {"HEADCOUNT_VLLM": "1", "HEADCOUNT_VLLM_PATH": "/x", "HEADCOUNT_VLLM_POLICY": "tokens"}
     assert read(told) == Settings(path="/x", policy="tokens")
     with caplog.at_level(logging.WARNING, logger="vllm.headcount"):
@@ -149,6 +150,19 @@ def test_nodes_of_a_hybrid_deployment_on_one_host_do_not(deployment: Deployment)
     assert second.engine_name(2).startswith("2@")
 
 
+def test_deployments_of_two_network_namespaces_do_not_share_a_table(deployment: Deployment) -> None:
+    program = "import sys; from headcount.vllm._deployment import Deployment; "
+    program += "print(Deployment(sys.argv[1], 0).path())"
+    here = [sys.executable, "-c", program, deployment.coordinator]
+    elsewhere = ["unshare", "--user", "--map-current-user", "--net"]
+    if subprocess.run([*elsewhere, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+        pytest.skip("no network namespace can be made here")
+    paths = [subprocess.check_output(how + here, text=True).strip() for how in ([], elsewhere)]
+    assert paths[0] == deployment.path()
+    # The same address is another socket there, and /dev/shm is the same.
+    assert paths[1] != deployment.path()
+
+
 def test_a_table_of_the_dead_is_removed_by_whoever_starts_next(deployment: Deployment) -> None:
     killed = holder(deployment)
     path = Path(deployment.path())
@@ -210,6 +224,16 @@ def test_a_deployment_that_comes_back_starts_from_zero(
     assert place.stat().st_ino != before
     assert counted(seat.table) == 0
     assert [engine.state for engine in seat.table.snapshot().engines] == ["active", "active"]
+
+
+def test_a_lock_that_is_a_link_is_not_followed(
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_deployment, "_prefix", lambda: str(tmp_path / "tables-"))
+    (tmp_path / "tables-lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError):
+        join(deployment)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_two_deployments_told_the_same_path_do_not_share_it(
