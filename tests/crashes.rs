@@ -2,7 +2,8 @@
 
 use headcount::{Error, Request, Table};
 use headcount_tests::{
-    Actor, Random, TestTable, Traced, eventually, is_root, skipped, spawn_all, spread,
+    Actor, Random, Rounds, TestTable, Traced, eventually, is_root, lanes_in_midst, skipped,
+    spawn_all, spread,
 };
 use std::process::Command;
 use std::thread;
@@ -25,7 +26,8 @@ fn k1_kill_at_any_moment_leaks_nothing_and_blocks_nobody() {
     let mut survivors = spawn_all(ACTOR, table.path(), 2);
     let mut random = Random::seeded();
     let mut leaks = 0;
-    for _ in 0..60 {
+    let mut rounds = Rounds::new(60, "deaths in the midst of an operation");
+    while rounds.another() {
         let mut victims = spawn_all(ACTOR, table.path(), 2);
         for actor in survivors.iter_mut().chain(&mut victims) {
             assert_eq!(actor.ask("churn 2"), "ok");
@@ -36,6 +38,8 @@ fn k1_kill_at_any_moment_leaks_nothing_and_blocks_nobody() {
         for actor in &mut survivors {
             assert_eq!(actor.ask("pause"), "ok", "the survivor is not blocked");
         }
+        // Those that live are in none.
+        rounds.fell(!lanes_in_midst(&table).is_empty());
         let reaped = table.reap().unwrap();
         leaks += reaped.requests;
         assert_eq!(reaped.frontends, 2);
@@ -58,8 +62,8 @@ fn k1_the_reaper_may_die_anywhere_too() {
     let table = TestTable::with_engines(40);
     let mut survivor = Actor::join(ACTOR, table.path());
     let mut random = Random::seeded();
-    let mut halfway = 0;
-    for round in 0..80 {
+    let mut rounds = Rounds::new(80, "reapers that were killed half-way");
+    while rounds.another() {
         assert_eq!(survivor.ask("churn 1"), "ok");
         let mut victims = spawn_all(ACTOR, table.path(), 3);
         for victim in &mut victims {
@@ -73,15 +77,10 @@ fn k1_the_reaper_may_die_anywhere_too() {
         reaper.kill();
         assert_eq!(survivor.ask("pause"), "ok");
         let reaped = table.reap().unwrap();
-        halfway += u32::from(reaped.requests > 0 && reaped.requests < 2000);
-        assert_eq!(table.in_flight(), survivor.numbers("held"), "round {round}");
-        assert_eq!(
-            table.tokens(),
-            survivor.numbers("held-tokens"),
-            "round {round}"
-        );
+        rounds.fell((1..2000).contains(&reaped.requests));
+        assert_eq!(table.in_flight(), survivor.numbers("held"));
+        assert_eq!(table.tokens(), survivor.numbers("held-tokens"));
     }
-    assert!(halfway > 0, "no reaper was killed half-way");
 }
 
 #[test]
@@ -332,6 +331,14 @@ fn k3_a_child_that_lives_on_does_not_keep_its_dead_parent_alive() {
     assert!(was_alive, "the child lived all the while");
 }
 
+/// Has an actor fork so many children while it joins and leaves. How many forks fell into a join, and the
+/// children.
+fn forked_while_joining(actor: &mut Actor, count: usize) -> (u32, Vec<u32>) {
+    let mut numbers = actor.numbers(&format!("fork-while-joining {count}"));
+    let children = numbers.split_off(1);
+    (numbers[0], children)
+}
+
 #[test]
 fn k3_a_program_that_was_started_gets_none_of_its_starters_files() {
     let table = TestTable::with_engines(2);
@@ -360,8 +367,10 @@ fn k3_fork_while_others_join_keeps_no_lock() {
     // Forks go on in one thread while frontends join and leave in another.
     let table = TestTable::with_engines(1);
     let mut actor = Actor::open(ACTOR, table.path());
-    let children = actor.numbers("fork-while-joining 150");
+    let (amid, children) = forked_while_joining(&mut actor, 150);
     assert!(children.len() > 100);
+    println!("{amid} forks amid a join");
+    assert!(amid > 0, "no fork fell into a join");
     actor.kill();
     let reaped = table.reap().unwrap();
     let frontends = table.snapshot().frontends;
@@ -375,11 +384,13 @@ fn k3_fork_while_others_join_keeps_no_lock() {
 #[test]
 fn k3_forks_of_one_thread_keep_no_lock_that_others_are_just_taking() {
     // Four threads join and leave while one forks; then the parent is killed and its children live.
-    for _ in 0..6 {
+    let mut rounds = Rounds::new(6, "forks amid a join");
+    while rounds.another() {
         let table = TestTable::new(&Table::options().engines(1).max_frontends(16));
         let mut actor = Actor::join(ACTOR, table.path());
         assert_eq!(actor.ask("burst 3"), "3");
-        let children = actor.numbers("fork-while-joining 40");
+        let (amid, children) = forked_while_joining(&mut actor, 40);
+        rounds.fell(amid > 0);
         actor.kill();
         let reaped = table.reap().unwrap();
         let view = table.snapshot();
@@ -399,10 +410,12 @@ fn k3_forks_of_one_thread_keep_no_lock_that_others_are_just_taking() {
 #[test]
 fn k3_a_child_of_a_process_that_just_opens_its_first_table_does_not_hang() {
     let table = TestTable::with_engines(1);
-    for _ in 0..40 {
+    let mut rounds = Rounds::new(40, "forks amid the opening");
+    while rounds.another() {
         let mut actor = Actor::start(&mut Command::new(ACTOR));
         let said = actor.ask(&format!("fork-while-opening {}", table.path().display()));
-        assert_eq!(said, "ok");
+        assert!(matches!(said.as_str(), "amid" | "not amid"), "{said}");
+        rounds.fell(said == "amid");
     }
 }
 
@@ -566,7 +579,8 @@ fn k2_one_who_is_just_being_reaped_is_not_shown_as_alive() {
 #[test]
 fn k4_when_all_are_dead_the_next_to_open_finds_the_table_empty() {
     let table = TestTable::with_engines(3);
-    for _ in 0..20 {
+    let mut rounds = Rounds::new(20, "deaths in the midst of an operation");
+    while rounds.another() {
         let mut actors = spawn_all(ACTOR, table.path(), 3);
         for actor in &mut actors {
             actor.ask("burst-tokens 30 5");
@@ -574,6 +588,7 @@ fn k4_when_all_are_dead_the_next_to_open_finds_the_table_empty() {
         }
         thread::sleep(Duration::from_millis(5));
         actors.into_iter().for_each(Actor::kill);
+        rounds.fell(!lanes_in_midst(&table).is_empty());
         let opened = Table::open(table.path()).unwrap();
         let view = opened.snapshot();
         assert_eq!((view.frontends.len(), table.in_flight()), (0, vec![0; 3]));

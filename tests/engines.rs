@@ -1,9 +1,9 @@
 //! Engines come and go while frontends run.
 
 use headcount::{Engine, EngineState, Error, MAX_IN_FLIGHT, MAX_NAME_LEN, Policy, Request, Table};
-use headcount_tests::{Actor, TestTable, spawn_all};
-use std::sync::Mutex;
+use headcount_tests::{Actor, Rounds, TestTable, spawn_all};
 use std::sync::mpsc::channel;
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -76,13 +76,24 @@ fn who_finds_an_engine_down_or_back_does_not_undo_what_was_said_of_it() {
 #[test]
 fn a_drain_is_never_lost_to_who_finds_the_engine_down() {
     let table = TestTable::with_engines(1);
-    for _ in 0..2_000 {
+    let mut rounds = Rounds::new(
+        2_000,
+        "drains between the finding down and the finding back",
+    );
+    let start = Barrier::new(2);
+    while rounds.another() {
         thread::scope(|scope| {
-            scope.spawn(|| {
-                table.down_if_active(0).unwrap();
-                table.up_if_down(0).unwrap();
+            let finder = scope.spawn(|| {
+                start.wait();
+                (
+                    table.down_if_active(0).unwrap(),
+                    table.up_if_down(0).unwrap(),
+                )
             });
+            start.wait();
             table.drain(0).unwrap();
+            // It was active when it was found down, and no longer down when it was found back.
+            rounds.fell(finder.join().unwrap() == (true, false));
         });
         assert_eq!(table.snapshot().engines[0].state, EngineState::Draining);
         table.up(0).unwrap();
@@ -93,15 +104,18 @@ fn a_drain_is_never_lost_to_who_finds_the_engine_down() {
 fn nothing_is_admitted_after_drain_has_returned() {
     let table = TestTable::with_engines(2);
     let mut actors = spawn_all(ACTOR, table.path(), 2);
-    for _ in 0..1000 {
+    let mut rounds = Rounds::new(1000, "drains amid a burst");
+    while rounds.another() {
         actors.iter_mut().for_each(|actor| actor.tell("burst 500"));
         thread::sleep(Duration::from_micros(100));
         table.drain(1).unwrap();
-        let at_drain = table.in_flight()[1];
+        let counts = table.in_flight();
+        // Not before its first request, and not after its last.
+        rounds.fell((1..1000).contains(&counts.iter().sum::<u32>()));
         for actor in &mut actors {
             actor.answer();
         }
-        assert_eq!(table.in_flight()[1], at_drain);
+        assert_eq!(table.in_flight()[1], counts[1]);
         table.up(1).unwrap();
         for actor in &mut actors {
             actor.ask("finish-all");
@@ -113,11 +127,15 @@ fn nothing_is_admitted_after_drain_has_returned() {
 fn a_lower_cap_holds_from_the_moment_at_which_it_is_set() {
     let table = TestTable::with_engines(1);
     let mut actors = spawn_all(ACTOR, table.path(), 2);
-    for _ in 0..1000 {
+    let mut rounds = Rounds::new(1000, "changes amid a burst");
+    while rounds.another() {
         actors.iter_mut().for_each(|actor| actor.tell("burst 500"));
         thread::sleep(Duration::from_micros(100));
         table.set_caps(0, Some(20), None).unwrap();
-        let at_change = table.in_flight()[0].max(20);
+        let in_flight = table.in_flight()[0];
+        // It had more than the new cap, and more were to come.
+        rounds.fell((21..1000).contains(&in_flight));
+        let at_change = in_flight.max(20);
         for actor in &mut actors {
             actor.answer();
         }
@@ -133,7 +151,8 @@ fn a_lower_cap_holds_from_the_moment_at_which_it_is_set() {
 fn engines_flap_and_go_and_come_under_load_and_counts_stay_exact() {
     let table = TestTable::new(&Table::options().engines(3).max_engines(4));
     let mut actors = spawn_all(ACTOR, table.path(), 2);
-    for round in 0..10 {
+    let mut rounds = Rounds::new(10, "all of them at work");
+    while rounds.another() {
         for actor in &mut actors {
             assert_eq!(actor.ask("churn 2"), "ok");
         }
@@ -152,8 +171,10 @@ fn engines_flap_and_go_and_come_under_load_and_counts_stay_exact() {
             thread::sleep(Duration::from_micros(200));
         }
         let mut held = vec![0; 4];
+        let mut at_work = true;
         for actor in &mut actors {
             assert_eq!(actor.ask("pause"), "ok");
+            at_work &= !actor.ask("work-done").starts_with("0 ");
             let own = actor.numbers("held");
             held.iter_mut().zip(own).for_each(|(sum, n)| *sum += n);
         }
@@ -161,7 +182,8 @@ fn engines_flap_and_go_and_come_under_load_and_counts_stay_exact() {
         for engine in table.snapshot().engines {
             counted[engine.index] = engine.in_flight;
         }
-        assert_eq!(counted, held, "round {round}");
+        assert_eq!(counted, held);
+        rounds.fell(at_work);
     }
 }
 
@@ -278,7 +300,8 @@ fn what_an_engine_cannot_be_is_refused() {
 #[test]
 fn a_change_of_the_engine_list_waits_for_nobody_dead() {
     let table = TestTable::with_engines(1);
-    for _ in 0..40 {
+    let mut rounds = Rounds::new(40, "deaths between an engine's coming and going");
+    while rounds.another() {
         let changer = {
             let mut actor = Actor::open(ACTOR, table.path());
             assert_eq!(actor.ask("add-and-remove-forever"), "ok");
@@ -291,6 +314,7 @@ fn a_change_of_the_engine_list_waits_for_nobody_dead() {
         let view = table.snapshot();
         assert!(view.engines.iter().all(|e| !e.name.is_empty()), "{view:?}");
         // One that the dead changer had just added may be there.
+        rounds.fell(view.engines.len() > 1);
         for engine in &view.engines[1..] {
             table.remove(engine.index).unwrap();
         }

@@ -1,7 +1,7 @@
 //! P1: nobody waits for anybody.
 
 use headcount::{EngineStats, Request, Table};
-use headcount_tests::{Actor, Random, TestTable, spawn_all};
+use headcount_tests::{Actor, Random, Rounds, TestTable, lanes_in_midst, spawn_all};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -81,13 +81,15 @@ fn p1_whoever_stops_wherever_the_others_go_on() {
     let mut actors = spawn_all(ACTOR, table.path(), 3);
     let mut worker = Actor::join(ACTOR, table.path());
     let mut random = Random::seeded();
-    for _ in 0..60 {
+    let mut rounds = Rounds::new(60, "stops in the midst of an operation");
+    while rounds.another() {
         for actor in &mut actors {
             assert_eq!(actor.ask("churn 2"), "ok");
         }
         random.pause(3000);
         // Frozen in the middle of whatever they were doing to the same two engines.
         actors.iter().for_each(Actor::stop);
+        rounds.fell(!lanes_in_midst(&table).is_empty());
         let wins = worker.numbers("tie 1000");
         assert_eq!(wins.iter().sum::<u32>(), 1000);
         actors.iter().for_each(Actor::resume);

@@ -1,7 +1,9 @@
 //! S1 to S5: what is published is seen whole, stops nobody, and never hides what is in flight.
 
 use headcount::{EngineStats, Error, PackedStats, Policy, Request, Table};
-use headcount_tests::{Actor, Random, TestTable, eventually, spawn_all, spread};
+use headcount_tests::{
+    Actor, Damage, Random, Rounds, TestTable, eventually, race, spawn_all, spread,
+};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,21 @@ fn whole(table: &Table) -> u64 {
         assert_eq!(stats.kv_usage, (number % 1000) as f32 / 1000.0);
     }
     number
+}
+
+/// Whether a publisher that is dead or stopped has written a part of its next publication: then the copy
+/// that is the next to be written no longer holds one publication, or holds one that is not to be seen yet.
+fn is_half_way(table: &TestTable) -> bool {
+    let file = Damage::to(table, table.path());
+    let sequence = file.word("control", 0, 16) >> 1;
+    let next = (sequence + 1) % 4;
+    let word = |n| file.word("publications", next, n);
+    let number = word(1);
+    let stats: Vec<_> = (8..8 + 64).map(word).collect();
+    let differs = number != word(2) || stats.iter().any(|word| *word != stats[0]);
+    let last = file.word("publications", sequence % 4, 1);
+    // By the fourth, all copies are of this publisher.
+    differs || (last >= 4 && number > last)
 }
 
 #[test]
@@ -73,7 +90,8 @@ fn s2_a_publisher_killed_half_way_costs_readers_nothing_and_is_taken_over() {
     let table = TestTable::with_engines(64);
     let frontend = table.join().unwrap();
     let mut random = Random::seeded();
-    for _ in 0..40 {
+    let mut rounds = Rounds::new(40, "deaths half-way");
+    while rounds.another() {
         let mut publisher = Actor::open(ACTOR, table.path());
         assert_eq!(publisher.ask("publish-forever"), "ok");
         let pid = publisher.pid() as u32;
@@ -87,6 +105,7 @@ fn s2_a_publisher_killed_half_way_costs_readers_nothing_and_is_taken_over() {
         });
         random.pause(500);
         publisher.kill();
+        rounds.fell(is_half_way(&table));
         let last = whole(&table);
         assert_eq!(whole(&table), last, "the last complete one stays");
         drop(frontend.route().unwrap());
@@ -106,9 +125,11 @@ fn s2_a_stopped_publisher_costs_readers_nothing() {
     assert_eq!(publisher.ask("publish-forever"), "ok");
     let mut random = Random::seeded();
     eventually("a publication", || table.snapshot().snapshot.is_some());
-    for _ in 0..50 {
+    let mut rounds = Rounds::new(50, "stops half-way");
+    while rounds.another() {
         random.pause(300);
         publisher.stop();
+        rounds.fell(is_half_way(&table));
         let number = whole(&table);
         for _ in 0..100 {
             drop(frontend.route().unwrap());
@@ -237,9 +258,9 @@ fn s5_the_burst_after_the_burst_splits_exactly() {
     let table = TestTable::with_engines(4);
     let mut publisher = table.publisher().unwrap();
     let mut actors = spawn_all(ACTOR, table.path(), 4);
-    for _ in 0..10 {
-        actors.iter_mut().for_each(|actor| actor.tell("burst 64"));
-        actors.iter_mut().for_each(|actor| drop(actor.answer()));
+    let mut rounds = Rounds::new(10, "second bursts that met");
+    while rounds.another() {
+        race(&mut actors, "burst 64");
         assert_eq!(table.in_flight(), [64; 4]);
         // A snapshot of the full engines, not all sampled at the same time, stands from here on.
         let stats = [60, 64, 61, 64].map(|running| EngineStats {
@@ -252,8 +273,7 @@ fn s5_the_burst_after_the_burst_splits_exactly() {
         actors
             .iter_mut()
             .for_each(|actor| drop(actor.ask("finish-all")));
-        actors.iter_mut().for_each(|actor| actor.tell("burst 16"));
-        actors.iter_mut().for_each(|actor| drop(actor.answer()));
+        rounds.fell(race(&mut actors, "burst 16").met);
         assert_eq!(spread(&table.in_flight()), 0, "{:?}", table.in_flight());
         actors
             .iter_mut()

@@ -2,10 +2,17 @@
 
 use headcount::{EngineStats, Error, Frontend, Permit, Publisher, Table};
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Forks a child that lives on with its copies of everything. Returns its pid.
-pub(crate) fn live() -> io::Result<i32> {
+/// A child that lives on.
+pub(crate) struct Child {
+    pub(crate) pid: i32,
+    /// Whether the fork fell into what another thread was doing.
+    pub(crate) amid: bool,
+}
+
+/// Forks a child that lives on with its copies of everything; `amid` is asked of these.
+pub(crate) fn live(amid: impl FnOnce() -> bool) -> io::Result<Child> {
     // The fork handlers run in the child, so it has to have run before anything can be said of it.
     let (mut reader, mut writer) = io::pipe()?;
     // SAFETY: the child only sleeps.
@@ -14,26 +21,33 @@ pub(crate) fn live() -> io::Result<i32> {
         0 => {
             // SAFETY: ends this child if the test that should kill it does not get that far.
             unsafe { libc::alarm(60) };
-            let _ = writer.write_all(b".");
+            let _ = writer.write_all(&[amid().into()]);
             loop {
                 // SAFETY: sleeping touches nothing.
                 unsafe { libc::pause() };
             }
         }
-        child => {
-            reader.read_exact(&mut [0])?;
-            Ok(child)
+        pid => {
+            let mut amid = [0];
+            reader.read_exact(&mut amid)?;
+            Ok(Child {
+                pid,
+                amid: amid == [1],
+            })
         }
     }
 }
 
 /// Forks children that live on, while another thread joins and leaves all the time.
-pub(crate) fn while_joining(table: &Table, count: usize) -> io::Result<Vec<i32>> {
-    let stop = AtomicBool::new(false);
+pub(crate) fn while_joining(table: &Table, count: usize) -> io::Result<Vec<Child>> {
+    let (stop, joining) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         let join_and_leave = || {
             while !stop.load(Ordering::Relaxed) {
-                drop(table.join());
+                joining.fetch_add(1, Ordering::SeqCst);
+                let frontend = table.join();
+                joining.fetch_sub(1, Ordering::SeqCst);
+                drop(frontend);
                 drop(table.publisher());
             }
         };
@@ -41,7 +55,7 @@ pub(crate) fn while_joining(table: &Table, count: usize) -> io::Result<Vec<i32>>
         let children = (0..count)
             .map(|_| {
                 std::thread::sleep(std::time::Duration::from_micros(200));
-                live()
+                live(|| joining.load(Ordering::SeqCst) > 0)
             })
             .collect();
         stop.store(true, Ordering::Relaxed);
@@ -49,10 +63,22 @@ pub(crate) fn while_joining(table: &Table, count: usize) -> io::Result<Vec<i32>>
     })
 }
 
-/// Forks a child while another thread opens this process's first table; the child opens it, too.
-pub(crate) fn while_opening(path: &str) -> io::Result<()> {
+/// Forks a child while another thread opens this process's first table; the child opens it, too. Whether
+/// the fork fell into the opening.
+pub(crate) fn while_opening(path: &str) -> io::Result<bool> {
+    let opens = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let opening = scope.spawn(|| Table::open(path).is_ok());
+        let opening = scope.spawn(|| {
+            opens.store(true, Ordering::SeqCst);
+            let opened = Table::open(path).is_ok();
+            opens.store(false, Ordering::SeqCst);
+            opened
+        });
+        while !opens.load(Ordering::SeqCst) && !opening.is_finished() {
+            std::hint::spin_loop();
+        }
+        // Not to be asked in the child: the library lets a fork wait for the opening to end.
+        let amid = opens.load(Ordering::SeqCst);
         // SAFETY: the child ends by `_exit` or by its alarm. It allocates, which the C library allows
         // in a forked child.
         let child = unsafe { libc::fork() };
@@ -67,7 +93,7 @@ pub(crate) fn while_opening(path: &str) -> io::Result<()> {
         // SAFETY: waits for the child of ours; writes to the integer only.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
         match opening.join().unwrap_or(false) && status == 0 {
-            true => Ok(()),
+            true => Ok(amid),
             false => Err(io::Error::other(format!(
                 "the child ended with {status:#x}"
             ))),

@@ -24,8 +24,8 @@
 //! | `came-and-went` | how often the latter came, and how often it was found changed |
 //! | `fork-and-live` | the child's pid; the child keeps its copies and does nothing |
 //! | `fork-and-use` | what the child was told when it used its copies |
-//! | `fork-while-joining N` | the pids of N children that live on, forked while a thread joins and leaves |
-//! | `fork-while-opening PATH` | `ok`, if a child that was forked while a thread opened PATH can open it |
+//! | `fork-while-joining N` | how many of N forks fell into a join, as threads join and leave, and the pids of the children, which live on |
+//! | `fork-while-opening PATH` | whether a fork fell `amid` the opening of PATH by a thread, if its child can open it, too |
 //! | `fork-while-reaping N` | `ok`, if each of N children that were forked while a thread reaps can reap |
 //! | `use-up-descriptors` | `ok`; no more can be opened |
 //! | `reap` | `F frontends R requests` |
@@ -38,6 +38,7 @@
 //! | `go DIRECTORY` | `ok` |
 //! | `start-sleep` | the pid of a program that was started and goes on without this process |
 //! | `exec-sleep` | nothing: the process goes on as another program |
+//! | `timed T COMMAND` | does that when the clock says T, and tells when it began and ended, and its answer |
 //! | `no-system-calls N` | `ok`, after N times route and finish with all system calls forbidden |
 //!
 //! Called as `actor use-everything PATH`, it opens that table, uses it in every way, and ends.
@@ -57,6 +58,7 @@ use comers::Comers;
 use headcount::{
     Engine, EngineStats, Error, Frontend, Options, Permit, Publisher, Reaper, Request, Table,
 };
+use headcount_tests::monotonic_ns;
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -236,7 +238,7 @@ impl Actor {
                 thread::spawn(move || while Table::open(&path).is_ok() {});
                 ok()
             }
-            ["fork-and-live"] => Ok(forked::live()?.to_string()),
+            ["fork-and-live"] => Ok(forked::live(|| false)?.pid.to_string()),
             ["fork-and-use"] => {
                 if self.publisher.is_none() {
                     self.publisher = self.table()?.publisher().ok();
@@ -251,12 +253,13 @@ impl Actor {
             }
             ["fork-while-joining", count] => {
                 let children = forked::while_joining(self.table()?, count.parse()?)?;
-                let children: Vec<_> = children.iter().map(i32::to_string).collect();
-                Ok(children.join(" "))
+                let amid = children.iter().filter(|child| child.amid).count();
+                let pids: Vec<_> = children.iter().map(|child| child.pid.to_string()).collect();
+                Ok(format!("{amid} {}", pids.join(" ")))
             }
             ["fork-while-opening", path] => {
-                forked::while_opening(path)?;
-                ok()
+                let amid = forked::while_opening(path)?;
+                Ok(if amid { "amid" } else { "not amid" }.to_owned())
             }
             ["fork-while-reaping", count] => {
                 reaping::fork_meanwhile(self.table()?, count.parse()?)?;
@@ -297,6 +300,18 @@ impl Actor {
             ["go", directory] => {
                 std::env::set_current_dir(directory)?;
                 ok()
+            }
+            ["timed", at, ref command @ ..] => {
+                let at = at.parse()?;
+                while monotonic_ns() < at {
+                    std::hint::spin_loop();
+                }
+                let start = monotonic_ns();
+                // An error is an answer, too.
+                let answer = self.act(command);
+                let end = monotonic_ns();
+                let answer = answer.unwrap_or_else(|error| format!("error {error:?}"));
+                Ok(format!("{start} {end} {answer}"))
             }
             ["exec-sleep"] => Err(Command::new("sleep")
                 .arg("1000")

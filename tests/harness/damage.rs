@@ -19,6 +19,13 @@ pub struct Part {
     element: u64,
 }
 
+impl Part {
+    /// Where the n-th word of an element lies.
+    fn place(self, index: u64, n: u64) -> u64 {
+        self.offset + index * self.element + n * 8
+    }
+}
+
 impl Damage {
     /// Opens the file of a table.
     pub fn to(table: &Table, path: &Path) -> Self {
@@ -43,14 +50,22 @@ impl Damage {
         }
     }
 
+    /// The n-th word of an element.
+    pub fn word(&self, part: &str, index: u64, n: u64) -> u64 {
+        self.at(self.part(part).place(index, n))
+    }
+
     /// Changes the n-th word of an element.
     pub fn change(&self, part: &str, index: u64, n: u64, change: impl FnOnce(u64) -> u64) {
-        let part = self.part(part);
-        let at = part.offset + index * part.element + n * 8;
+        let at = self.part(part).place(index, n);
+        let changed = change(self.at(at)).to_le_bytes();
+        self.file.write_all_at(&changed, at).expect("writes");
+    }
+
+    fn at(&self, at: u64) -> u64 {
         let mut word = [0; 8];
         self.file.read_exact_at(&mut word, at).expect("reads");
-        let changed = change(u64::from_le_bytes(word)).to_le_bytes();
-        self.file.write_all_at(&changed, at).expect("writes");
+        u64::from_le_bytes(word)
     }
 
     /// The file itself.

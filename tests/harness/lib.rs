@@ -4,6 +4,7 @@ mod actor;
 mod alone;
 mod damage;
 mod prometheus;
+mod race;
 mod random;
 mod traced;
 
@@ -11,6 +12,7 @@ pub use actor::{Actor, spawn_all};
 pub use alone::{Ended, alone, fork, succeeds_alone, wait};
 pub use damage::{Damage, Part};
 pub use prometheus::prometheus_approves;
+pub use race::{Raced, Rounds, monotonic_ns, race};
 pub use random::Random;
 pub use traced::Traced;
 
@@ -75,6 +77,17 @@ impl Deref for TestTable {
 pub fn in_flight(table: &Table) -> Vec<u32> {
     let engines = table.snapshot().engines;
     engines.iter().map(|engine| engine.in_flight).collect()
+}
+
+/// The lanes that are in the midst of an operation, or were when their process was stopped or killed. The
+/// n-th frontend has lanes from n times the lanes of each on.
+pub fn lanes_in_midst(table: &Table) -> Vec<usize> {
+    let dump = table.dump().expect("dumps the table");
+    let lane = |line: &str| {
+        let (place, _) = line.split_once("  intent: row ")?;
+        place.split(['[', ']']).nth(1)?.parse().ok()
+    };
+    dump.lines().filter_map(lane).collect()
 }
 
 /// The difference between the most and the least loaded.

@@ -1,0 +1,122 @@
+//! Whether what was to race has raced: on a machine that is busy, or has few processors, processes that
+//! are told to go at once may go one after the other, and a test of them shows nothing.
+
+use crate::Actor;
+
+/// So many times the rounds that were asked for are run, if need be, until one of them has fallen into it.
+const PATIENCE: usize = 50;
+
+/// The time in nanoseconds, by a clock that all processes share.
+pub fn monotonic_ns() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: writes the time only; this clock is always there.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The rounds of a race, and how many of them fell into what the test is about.
+///
+/// ```no_run
+/// # let (kill, was_amid_it) = (|| (), || true);
+/// let mut rounds = headcount_tests::Rounds::new(60, "kills in the middle of it");
+/// while rounds.another() {
+///     kill();
+///     rounds.fell(was_amid_it());
+/// }
+/// ```
+#[derive(Debug)]
+pub struct Rounds {
+    what: &'static str,
+    least: usize,
+    run: usize,
+    fell: usize,
+}
+
+impl Rounds {
+    /// At least so many rounds, and more if none of them falls into `what`.
+    pub fn new(least: usize, what: &'static str) -> Self {
+        Self {
+            what,
+            least,
+            run: 0,
+            fell: 0,
+        }
+    }
+
+    /// Whether there is to be another round. Fails if none of very many has fallen into it.
+    pub fn another(&mut self) -> bool {
+        let Self {
+            what,
+            least,
+            run,
+            fell,
+        } = *self;
+        if run >= least && fell > 0 {
+            println!("{what}: {fell} of {run} rounds");
+            return false;
+        }
+        assert!(
+            run < least * PATIENCE,
+            "{what}: none of {run} rounds; this test has shown nothing"
+        );
+        self.run += 1;
+        true
+    }
+
+    /// Notes whether this round fell into it.
+    pub fn fell(&mut self, fell: bool) {
+        self.fell += usize::from(fell);
+    }
+}
+
+/// What came of a command that several actors did at once.
+#[derive(Debug)]
+pub struct Raced {
+    /// Their answers, in their order.
+    pub answers: Vec<String>,
+    /// Whether two of them were at it at the same time.
+    pub met: bool,
+}
+
+impl Raced {
+    /// What all of them placed, engine by engine.
+    pub fn placed(&self) -> Vec<u32> {
+        let mut sum = Vec::new();
+        for answer in &self.answers {
+            let numbers = answer.split_whitespace().map(|number| {
+                (number.parse::<u32>()).unwrap_or_else(|_| panic!("expected numbers: {answer:?}"))
+            });
+            for (engine, number) in numbers.enumerate() {
+                sum.resize(sum.len().max(engine + 1), 0);
+                sum[engine] += number;
+            }
+        }
+        sum
+    }
+}
+
+/// From being told to the start, in nanoseconds: by then all of them have read it, on a quiet machine.
+const START: u64 = 150_000;
+
+/// Has all of them do a command at the same moment, and waits for their answers.
+pub fn race(actors: &mut [Actor], command: &str) -> Raced {
+    let timed = format!("timed {} {command}", monotonic_ns() + START);
+    actors.iter_mut().for_each(|actor| actor.tell(&timed));
+    let (mut answers, mut times) = (Vec::new(), Vec::new());
+    for actor in actors {
+        let answer = actor.answer();
+        let mut words = answer.splitn(3, ' ');
+        let mut time = || words.next()?.parse::<u64>().ok();
+        let (Some(start), Some(end)) = (time(), time()) else {
+            panic!("expected a start, an end and an answer: {answer:?}");
+        };
+        times.push((start, end));
+        answers.push(words.next().unwrap_or_default().to_owned());
+    }
+    times.sort_unstable();
+    let met = times.windows(2).any(|two| two[1].0 < two[0].1);
+    Raced { answers, met }
+}
