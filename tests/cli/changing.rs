@@ -1,6 +1,6 @@
 //! Commands that change a table, while frontends are at work on it.
 
-use crate::command::{on, on_while, run};
+use crate::command::{command, on, on_while, run};
 use crate::scene::{ACTOR, Scene};
 use headcount::{Engine, EngineState, Table};
 use headcount_tests::{Actor, TestTable, directory};
@@ -79,6 +79,30 @@ fn engines_are_drained_downed_and_brought_back() {
     on(scene.path(), "up PATH gpu-0").fine();
     assert_eq!(state(&scene, 0), EngineState::Active);
     assert_eq!(state(&scene, 2), EngineState::Draining);
+}
+
+#[test]
+fn a_name_goes_before_a_number_and_an_engine_before_a_file() {
+    let directory = directory();
+    let path = directory.path().join("table");
+    let options = Table::options().engines(2).max_engines(3);
+    let table = options.create(&path).unwrap();
+    let third = table.add(&Engine::named("@1")).unwrap().index();
+    let state = |engine: usize| table.snapshot().engines[engine].state;
+    on(&path, "drain PATH @1").fine();
+    assert_eq!(
+        [state(1), state(third)],
+        [EngineState::Active, EngineState::Draining]
+    );
+    // A file that is called as an engine is, where the command runs.
+    std::fs::write(directory.path().join("0"), "no table").unwrap();
+    let mut command = command();
+    command
+        .current_dir(directory.path())
+        .env("HEADCOUNT_TABLE", &path);
+    let ran = command.args(["down", "0", "1"]).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    assert_eq!([state(0), state(1)], [EngineState::Down; 2]);
 }
 
 #[test]

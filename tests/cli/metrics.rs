@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A running server.
 struct Server {
@@ -147,10 +148,72 @@ fn a_scrape_says_what_the_table_holds() {
         "headcount_engine_waiting_requests{engine=\"gpu-1\"}",
         Some(4.0),
     );
+    expect(
+        &metrics,
+        "headcount_engine_running_requests{engine=\"gpu-1\"}",
+        Some(20.0),
+    );
     expect(&metrics, "headcount_publisher_alive", Some(1.0));
     let age = value(&metrics, "headcount_snapshot_age_seconds").expect("an age");
     assert!((0.0..60.0).contains(&age), "{age}");
     assert_eq!(scene.table.in_flight(), [3, 3, 3], "nobody was reaped");
+}
+
+#[test]
+fn a_scrape_says_what_the_tables_caps_the_weights_and_the_frontends_are() {
+    let engine = headcount::Engine::named("a").weight(2.5);
+    let options = Table::options()
+        .engine(engine.max_in_flight(5).max_tokens(500))
+        .max_in_flight(9)
+        .max_tokens(900);
+    let table = headcount_tests::TestTable::new(&options);
+    let before = since_1970();
+    let frontend = table.join().unwrap();
+    let request = headcount::Request::new().tokens(70);
+    let _permits = frontend.route_many_with(2, &request).unwrap();
+    let metrics = on(table.path(), "metrics PATH --once").fine();
+    let pid = std::process::id();
+    for (name, expected) in [
+        ("engine_weight{engine=\"a\"}".to_owned(), 2.5),
+        (
+            "engine_max_in_flight_requests{engine=\"a\"}".to_owned(),
+            5.0,
+        ),
+        (
+            "engine_max_in_flight_tokens{engine=\"a\"}".to_owned(),
+            500.0,
+        ),
+        ("table_max_in_flight_requests".to_owned(), 9.0),
+        ("table_max_in_flight_tokens".to_owned(), 900.0),
+        (
+            format!("frontend_in_flight_requests{{frontend=\"0\",pid=\"{pid}\"}}"),
+            2.0,
+        ),
+        (
+            format!("frontend_in_flight_tokens{{frontend=\"0\",pid=\"{pid}\"}}"),
+            140.0,
+        ),
+        (
+            format!("frontend_alive{{frontend=\"0\",pid=\"{pid}\"}}"),
+            1.0,
+        ),
+    ] {
+        let sample = format!("headcount_{name}");
+        assert_eq!(
+            value(&metrics, &sample),
+            Some(expected),
+            "{sample} in {metrics}"
+        );
+    }
+    let joined =
+        format!("headcount_frontend_join_timestamp_seconds{{frontend=\"0\",pid=\"{pid}\"}}");
+    let joined = value(&metrics, &joined).expect("when it joined");
+    assert!((before..=since_1970()).contains(&joined), "{joined}");
+}
+
+fn since_1970() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap().as_secs_f64()
 }
 
 #[test]

@@ -75,6 +75,59 @@ fn what_is_wrong_stands_out() {
 }
 
 #[test]
+fn what_is_at_a_cap_is_said_of_requests_and_of_tokens() {
+    let options = Table::options()
+        .engine(Engine::named("by-tokens").max_tokens(300))
+        .engine(Engine::named("by-none"))
+        .max_in_flight(6)
+        .max_tokens(600);
+    let table = TestTable::new(&options);
+    let mut frontend = Actor::join(ACTOR, table.path());
+    for pinned in [0, 0, 0, 1, 1] {
+        let route = format!("route tokens 100 pin {pinned}");
+        assert_eq!(frontend.ask(&route), format!("engine {pinned}"));
+    }
+    let shown = on(table.path(), "show PATH").fine();
+    assert_eq!(line(&shown, "by-tokens")[1], "full", "{shown}");
+    assert!(
+        shown.contains("! engine by-tokens is at its cap"),
+        "{shown}"
+    );
+    assert_eq!(line(&shown, "by-none")[1], "active");
+    assert!(
+        !shown.contains("! the table"),
+        "there is one place left: {shown}"
+    );
+    assert_eq!(frontend.numbers("burst-tokens 1 100"), [0, 1]);
+    let shown = on(table.path(), "show PATH").fine();
+    for cap in ["6 requests", "600 tokens"] {
+        let said = format!("! the table is at its cap of {cap}");
+        assert!(shown.contains(&said), "{said:?} in {shown}");
+    }
+}
+
+#[test]
+fn the_spread_is_by_weight_and_of_those_that_take_requests() {
+    let options = Table::options()
+        .engine(Engine::named("one"))
+        .engine(Engine::named("three").weight(3.0))
+        .engine(Engine::named("out"));
+    let table = TestTable::new(&options);
+    let mut frontend = Actor::join(ACTOR, table.path());
+    for pinned in [0, 1, 1, 1, 2, 2, 2, 2, 2] {
+        let route = format!("route pin {pinned}");
+        assert_eq!(frontend.ask(&route), format!("engine {pinned}"));
+    }
+    let spread = || {
+        let shown = on(table.path(), "show PATH --json").fine();
+        serde_json::from_str::<Value>(&shown).unwrap()["spread"].as_f64()
+    };
+    assert_eq!(spread(), Some(4.0), "5 in flight beside 1");
+    table.drain(2).unwrap();
+    assert_eq!(spread(), Some(0.0), "1 for each unit of weight");
+}
+
+#[test]
 fn it_keeps_within_80_columns() {
     let mut options = Table::options().max_in_flight(1_000_000);
     for n in 0..40 {

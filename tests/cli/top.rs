@@ -6,6 +6,8 @@ use crate::tmux::{Terminal, is_there};
 use headcount::EngineState;
 use headcount_tests::{eventually, skipped};
 use std::fs;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A scene, and `top` that shows it.
 fn watched(columns: u16, rows: u16) -> Option<(Scene, Terminal)> {
@@ -197,6 +199,32 @@ fn keys_sort_pause_and_help() {
     assert!(red.iter().any(|red| colours.contains(red)), "{colours:?}");
     fs::remove_file(scene.path()).unwrap();
     terminal.wait_for_text("does not exist");
+}
+
+#[test]
+fn the_busiest_comes_first_by_rate() {
+    let Some((mut scene, terminal)) = watched(80, 24) else {
+        return;
+    };
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let frontend = &mut scene.frontends[0];
+        scope.spawn(|| {
+            while !over.load(Relaxed) {
+                assert_eq!(frontend.ask("route pin 2"), "engine 2");
+                assert_eq!(frontend.ask("finish-all"), "ok");
+            }
+        });
+        // Also when this panics.
+        let seen = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            (0..3).for_each(|_| terminal.press("s"));
+            terminal.wait_for("the busiest comes first", |screen| {
+                screen[23].contains("s sort: rate") && screen[3].starts_with("gpu-2")
+            });
+        }));
+        over.store(true, Relaxed);
+        assert!(seen.is_ok());
+    });
 }
 
 #[test]

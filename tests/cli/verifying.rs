@@ -21,6 +21,13 @@ fn a_table_in_use_is_consistent() {
                 .starts_with("consistent")
         );
     }
+    for frontend in &mut scene.frontends {
+        assert_eq!(frontend.ask("pause"), "ok");
+        assert!(
+            !frontend.ask("work-done").starts_with("0 "),
+            "it was in use"
+        );
+    }
     scene.kill_one();
     let found: Value =
         serde_json::from_str(&on(scene.path(), "verify PATH --json").fine()).unwrap();

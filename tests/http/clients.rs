@@ -45,7 +45,7 @@ fn half_a_request_holds_nothing_for_long() {
     let head = HALF_HEAD;
     // Half a head, and then nothing: told so or cut off, and never counted.
     let mut half_head = Stream::send(deployment.address, head);
-    half_head.rest();
+    assert!(half_head.is_ended());
     assert_eq!(deployment.total(), 0);
     // Half a body, and then nothing.
     let mut half_body = Stream::send(deployment.address, &format!("{head}\r\n{{\"max_tok"));
@@ -149,4 +149,30 @@ fn bodies_have_a_limit() {
     deployment.settles();
     engines[0].becomes_idle();
     assert_eq!(engines[0].stat("served"), 1);
+}
+
+#[test]
+fn a_small_body_has_a_limit_too() {
+    let engines = MockEngine::several(1, "0.002");
+    let deployment = Deployment::start(&addresses(&engines), &["--max-body", "1000"]);
+    let head = "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (length, status) in [(1000, 200), (1001, 413)] {
+        let body = format!("{{\"max_tokens\":1}}{}", " ".repeat(length - 16));
+        let chunks = format!("{head}{length:x}\r\n{body}\r\n0\r\n\r\n");
+        assert_eq!(Stream::send(deployment.address, &chunks).status(), status);
+    }
+    deployment.settles();
+    assert_eq!(engines[0].stat("served"), 1);
+}
+
+#[test]
+fn a_body_that_makes_no_sense_is_the_clients_mistake() {
+    let engines = MockEngine::several(1, "0.002");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    let head = "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let mut stream = Stream::send(deployment.address, &format!("{head}no length\r\n"));
+    assert_eq!(stream.status(), 400);
+    assert!(stream.rest().0.contains("body_broken_off"));
+    deployment.settles();
+    assert_eq!(engines[0].stat("served"), 0);
 }

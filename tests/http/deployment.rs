@@ -172,6 +172,13 @@ impl Deployment {
         engines.iter().find(|e| e.name == name).map(|e| e.state)
     }
 
+    /// What is in flight on one engine.
+    pub(crate) fn on(&self, engine: SocketAddr) -> u32 {
+        let name = format!("http://{engine}");
+        let engines = self.table.snapshot().engines;
+        (engines.iter().find(|e| e.name == name)).map_or(0, |e| e.in_flight)
+    }
+
     /// Every count is zero, soon: of engines, tokens and frontends.
     pub(crate) fn settles(&self) {
         eventually("the return of every count to zero", || {

@@ -8,6 +8,8 @@ use headcount_tests::eventually;
 use std::net::Shutdown;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::Duration;
 
 #[test]
 fn an_engine_that_dies_in_mid_answer_cuts_the_answer() {
@@ -139,6 +141,119 @@ fn an_engine_that_closes_the_connection_with_its_answer_to_a_probe_is_back() {
         assert!(is_asked.try_recv().is_err(), "once is enough");
         deployment.state(engine) == Some(EngineState::Active)
     });
+}
+
+#[test]
+fn an_engine_may_pause_again_and_again() {
+    // Longer in all than it may pause at a time.
+    let engine = odd_engine(|connection| {
+        if !read_head(connection).is_empty() {
+            say(connection, "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n");
+            for _ in 0..12 {
+                thread::sleep(Duration::from_millis(400));
+                say(connection, "x");
+            }
+        }
+    });
+    let deployment = Deployment::start(&[engine], &["--engine-idle-timeout", "3"]);
+    let mut stream = Stream::post(deployment.address, "{}");
+    assert_eq!(stream.rest().0, "x".repeat(12));
+    deployment.settles();
+}
+
+#[test]
+fn a_connection_that_is_not_used_is_closed() {
+    let (ended, has_ended) = mpsc::channel::<()>();
+    let ended = Mutex::new(ended);
+    let engine = odd_engine(move |connection| {
+        while !read_head(connection).is_empty() {
+            say(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+        let _ = ended.lock().unwrap().send(());
+    });
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    assert!(has_ended.recv_timeout(Duration::from_secs(60)).is_ok());
+    assert_eq!(deployment.workers().len(), 1);
+}
+
+#[test]
+fn who_broke_off_is_not_asked_again_though_it_is_the_least_loaded() {
+    let fails = odd_engine(|connection| drop(read_head(connection)));
+    let good = MockEngine::start("0.02");
+    let deployment = Deployment::start(&[fails, good.address], &[]);
+    let table = Table::open(deployment.table_path()).unwrap();
+    table.drain(0).unwrap();
+    let streams: Vec<_> = (0..3).map(|_| deployment.stream(1_000_000)).collect();
+    table.up(0).unwrap();
+    let request = "GET /stats HTTP/1.1\r\nHost: t\r\n\r\n";
+    let mut stream = Stream::send(deployment.address, request);
+    assert_eq!(stream.status(), 200);
+    let from = format!("x-headcount-engine: http://{}", good.address);
+    assert!(
+        stream.head().to_lowercase().contains(&from),
+        "{}",
+        stream.head()
+    );
+    drop(streams);
+    deployment.settles();
+}
+
+#[test]
+fn want_of_descriptors_is_no_fault_of_an_engine() {
+    // Each request needs a connection of its own.
+    let engine = odd_engine(|connection| {
+        if !read_head(connection).is_empty() {
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+            say(connection, head);
+        }
+    });
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    let request = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n";
+    let mut client = Stream::send(deployment.address, request);
+    assert_eq!(client.status(), 200);
+    let worker = deployment.workers()[0];
+    // What it has open it keeps, and there is nothing below that is free.
+    let before = descriptors(worker, 3);
+    client.again(request);
+    assert_eq!(client.status(), 503);
+    assert_eq!(deployment.state(engine), Some(EngineState::Active));
+    deployment.settles();
+    descriptors(worker, before);
+    let length = client.head().to_lowercase();
+    let length = length.split("content-length: ").nth(1).unwrap();
+    let length = length.lines().next().unwrap().parse().unwrap();
+    let said = client.bytes(length);
+    assert!(String::from_utf8(said).unwrap().contains("no_connection"));
+    client.again(request);
+    assert_eq!(client.status(), 200);
+    deployment.settles();
+}
+
+/// Limits the descriptors of a process, which sees no number from `limit` on. Returns the limit before.
+fn descriptors(pid: i32, limit: u64) -> u64 {
+    let mut before = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: writes the limits only.
+    let read =
+        unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, std::ptr::null(), &raw mut before) };
+    let new = libc::rlimit {
+        rlim_cur: limit,
+        ..before
+    };
+    // SAFETY: reads the new limits only; the process is one that the test has started.
+    let set = unsafe {
+        libc::prlimit(
+            pid,
+            libc::RLIMIT_NOFILE,
+            &raw const new,
+            std::ptr::null_mut(),
+        )
+    };
+    assert_eq!((read, set), (0, 0));
+    before.rlim_cur
 }
 
 /// Breaks off before it answers, for what is said to be its first request; then is as good as any.

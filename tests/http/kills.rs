@@ -4,7 +4,7 @@ use crate::deployment::{Deployment, StopClients, agent, complete, signal, stop};
 use crate::engine::{MockEngine, addresses};
 use crate::stream::Stream;
 use headcount::{EngineState, Table};
-use headcount_tests::{eventually, is_running};
+use headcount_tests::{Rounds, eventually, is_running};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
@@ -153,15 +153,26 @@ fn no_connection_is_refused_while_workers_are_killed() {
             })
             .collect();
         let stop = StopClients(&over);
-        for _ in 0..6 {
+        let mut rounds = Rounds::new(6, "kills of workers that had requests");
+        while rounds.another() {
             thread::sleep(Duration::from_millis(200));
             let busiest = deployment.busiest();
             signal(busiest, libc::SIGKILL);
-            eventually("the end of it", || !deployment.workers().contains(&busiest));
+            // What it had stays counted until it is reaped, and it is shown as dead until then.
+            let mut had = 0;
+            eventually("the end of it", || {
+                let mut frontends = deployment.table.snapshot().frontends.into_iter();
+                let dead = frontends.find(|f| f.pid as i32 == busiest);
+                had = had.max(dead.as_ref().map_or(0, |dead| dead.in_flight));
+                dead.is_none()
+            });
+            rounds.fell(had > 0);
         }
         drop(stop);
         let results: Vec<_> = clients.into_iter().map(|c| c.join().unwrap()).collect();
         println!("served and cut, by client: {results:?}");
+        let cut: u32 = results.iter().map(|(_, cut)| cut).sum();
+        assert!(cut > 0, "no worker died with a request");
     });
     deployment.wait_for_workers();
     deployment.settles();
@@ -310,4 +321,18 @@ fn sigterm_finishes_what_is_in_flight_and_refuses_what_comes() {
         deployment.table.snapshot().frontends.is_empty()
     });
     assert_eq!(deployment.in_flight(), [0, 0]);
+}
+
+#[test]
+fn a_hangup_is_for_the_parent_alone() {
+    let engines = MockEngine::several(1, "0.02");
+    let deployment = Deployment::start(&addresses(&engines), &["--workers=1"]);
+    let workers = deployment.workers();
+    let mut stream = deployment.stream(1_000_000);
+    // As from a terminal that goes away, or `killall -HUP`.
+    for _ in 0..3 {
+        signal(workers[0], libc::SIGHUP);
+        assert!((0..5).all(|_| stream.token()), "it goes on");
+    }
+    assert_eq!(deployment.workers(), workers);
 }

@@ -3,7 +3,8 @@
 use crate::deployment::{Deployment, agent, complete};
 use crate::engine::{MockEngine, addresses};
 use crate::stream::Stream;
-use headcount_tests::spread;
+use headcount::Table;
+use headcount_tests::{eventually, spread};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 
@@ -37,6 +38,8 @@ fn ten_thousand_requests_over_four_workers_lose_and_leak_nothing() {
     let served: Vec<u64> = engines.iter().map(|engine| engine.stat("served")).collect();
     assert_eq!(served.iter().sum::<u64>(), REQUESTS as u64, "{served:?}");
     assert!(engines.iter().all(|engine| engine.stat("aborted") == 0));
+    let peaks: Vec<u64> = engines.iter().map(|engine| engine.stat("peak")).collect();
+    assert!(peaks.iter().any(|&peak| peak > 1), "no two of them met");
     assert_eq!(deployment.workers().len(), 4, "none of them has died");
     println!("served: {served:?}");
 }
@@ -175,6 +178,106 @@ fn tokens_are_estimated_from_the_prompt_and_capped() {
     assert_eq!(chat.status(), 200);
     drop((long, short, chat));
     deployment.settles();
+}
+
+/// What is counted for a request with this body.
+fn tokens_of(body: &str) -> u32 {
+    let engines = MockEngine::several(1, "0.05");
+    let deployment = Deployment::start(&addresses(&engines), &["--policy", "tokens"]);
+    let mut stream = Stream::post(deployment.address, body);
+    assert_eq!(stream.status(), 200, "{body}");
+    deployment.table.snapshot().engines[0].tokens
+}
+
+#[test]
+fn tokens_are_counted_wherever_a_prompt_has_them() {
+    let stream = "\"max_tokens\":100000,\"stream\":true";
+    let bodies = [
+        // Four bytes each, and the rest of them is one.
+        ("\"prompt\":\"12345\"".to_owned(), 2),
+        ("\"input\":\"1234\"".to_owned(), 1),
+        // By number.
+        ("\"prompt\":[11,22,33]".to_owned(), 3),
+        ("\"prompt\":[[11,22],[33]]".to_owned(), 3),
+        (
+            "\"messages\":[{\"role\":\"user\",\"content\":\"12345678\"}]".to_owned(),
+            2,
+        ),
+        (
+            "\"messages\":[{\"content\":[{\"type\":\"text\",\"text\":\"12345678\"}]}]".to_owned(),
+            2,
+        ),
+    ];
+    for (prompt, tokens) in bodies {
+        assert_eq!(
+            tokens_of(&format!("{{{prompt},{stream}}}")),
+            tokens,
+            "{prompt}"
+        );
+    }
+    // One that is too long to be read before an engine is chosen counts with all its bytes.
+    let long = format!("{{{stream},\"prompt\":\"{}\"}}", "x".repeat(400_000));
+    assert_eq!(tokens_of(&long), (long.len() as u32).div_ceil(4));
+}
+
+#[test]
+fn what_the_list_says_of_an_engine_holds_from_the_start() {
+    let engines = MockEngine::several(2, "0.05");
+    let [small, large] = [0, 1].map(|engine| engines[engine].address);
+    let list = [
+        format!("http://{small} weight=2.5 max_in_flight=7 max_tokens=10"),
+        format!("http://{large} max_tokens=1000"),
+    ];
+    let options = [
+        "--policy", "tokens", "--engine", &list[0], "--engine", &list[1],
+    ];
+    let deployment = Deployment::start(&[], &options);
+    let view = deployment.table.snapshot();
+    let said = [0, 1].map(|engine| {
+        let engine = &view.engines[engine];
+        (engine.weight, engine.max_in_flight, engine.max_tokens)
+    });
+    assert_eq!(said, [(2.5, Some(7), Some(10)), (1.0, None, Some(1000))]);
+    let ask = |bytes: usize| {
+        let prompt = "x".repeat(bytes);
+        let body = format!("{{\"prompt\":\"{prompt}\",\"max_tokens\":100000,\"stream\":true}}");
+        Stream::post(deployment.address, &body)
+    };
+    // More than the small one ever takes, and than the large one takes now: it is to be tried again.
+    let mut first = ask(3_600);
+    assert_eq!(first.status(), 200);
+    assert_eq!(ask(2_000).status(), 503);
+    assert_eq!(ask(4_004).status(), 413);
+    drop(first);
+    deployment.settles();
+}
+
+#[test]
+fn prompts_meet_elsewhere_when_their_engine_takes_no_requests() {
+    let engines = MockEngine::several(4, "0.001");
+    let deployment = Deployment::start(&addresses(&engines), &["--affinity", "2"]);
+    let ask = || {
+        deployment.settles();
+        let mut stream = Stream::post(
+            deployment.address,
+            "{\"prompt\":\"as ever\",\"max_tokens\":1}",
+        );
+        assert_eq!(stream.status(), 200);
+        let head = stream.head().to_lowercase();
+        stream.rest();
+        let engine = head.split("x-headcount-engine: ").nth(1).unwrap();
+        engine.lines().next().unwrap().to_owned()
+    };
+    let first = ask();
+    let table = Table::open(deployment.table_path()).unwrap();
+    table.drain(table.find(&first).unwrap()).unwrap();
+    // Once all workers have heard of it, they agree on another.
+    let mut engine = String::new();
+    eventually("their meeting elsewhere", || {
+        engine = ask();
+        (0..12).all(|_| ask() == engine)
+    });
+    assert_ne!(engine, first);
 }
 
 #[test]

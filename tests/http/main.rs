@@ -6,6 +6,7 @@ mod deployment;
 mod draining;
 mod engine;
 mod engines;
+mod itself;
 mod kills;
 mod load;
 mod proxying;

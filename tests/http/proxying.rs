@@ -1,9 +1,10 @@
 //! What a proxy's users expect: heads, bodies as they come, and what is told of the table.
 
-use crate::deployment::{Deployment, agent};
+use crate::deployment::{Deployment, agent, signal, stop};
 use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};
 use crate::stream::Stream;
-use headcount_tests::prometheus_approves;
+use headcount::Table;
+use headcount_tests::{eventually, prometheus_approves};
 use std::io::{BufRead, Read};
 use std::net::SocketAddr;
 
@@ -74,6 +75,35 @@ fn heads_lose_what_concerns_one_connection_and_keep_the_rest() {
         assert!(!asked.contains(&format!("\r\n{gone}")), "{gone} in {asked}");
     }
     deployment.settles();
+}
+
+#[test]
+fn what_another_proxy_has_said_is_kept_and_a_target_with_a_host_loses_it() {
+    let engine = mirror();
+    let deployment = Deployment::start(&[engine], &[]);
+    let mut stream = Stream::send(
+        deployment.address,
+        "GET http://api.example/a/b?c=d HTTP/1.1\r\nHost: api.example\r\nConnection: close\r\n\
+         X-Forwarded-Host: first.example\r\nX-Forwarded-Proto: https\r\nX-Request-Id:\r\n\r\n",
+    );
+    assert_eq!(stream.status(), 201);
+    let asked = stream.rest().0.to_lowercase();
+    assert!(asked.starts_with("get /a/b?c=d http/1.1\r\n"), "{asked}");
+    for kept in [
+        "x-forwarded-host: first.example",
+        "x-forwarded-proto: https",
+        &format!("host: {engine}"),
+    ] {
+        assert!(
+            asked.contains(&format!("\r\n{kept}\r\n")),
+            "no {kept} in {asked}"
+        );
+    }
+    let id = asked.split("x-request-id: ").nth(1).unwrap_or_default();
+    assert!(
+        !id.starts_with('\r') && !id.is_empty(),
+        "an id that is empty is none: {asked}"
+    );
 }
 
 #[test]
@@ -194,6 +224,32 @@ fn any_worker_tells_of_the_whole_table() {
     }
     drop(streams);
     deployment.settles();
+}
+
+#[test]
+fn health_is_good_while_one_engine_takes_requests_and_tells_of_workers_that_live() {
+    let engines = MockEngine::several(2, "0.02");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    // Nobody is there to reap, to probe, or to start another worker.
+    stop(deployment.pid());
+    let table = Table::open(deployment.table_path()).unwrap();
+    table.down(1).unwrap();
+    let dead = deployment.workers()[0];
+    signal(dead, libc::SIGKILL);
+    eventually("its death", || deployment.workers().len() == 3);
+    let mut answer = agent().get(deployment.url("/health")).call().unwrap();
+    let health = answer.body_mut().read_to_string().unwrap();
+    assert_eq!(
+        deployment.table.snapshot().frontends.len(),
+        4,
+        "it is there still"
+    );
+    signal(deployment.pid(), libc::SIGCONT);
+    assert_eq!(answer.status(), 200);
+    let health: serde_json::Value = serde_json::from_str(&health).unwrap();
+    assert_eq!(health["status"], "ok");
+    assert_eq!(health["engines"][1]["state"], "down");
+    assert_eq!(health["workers"], 3);
 }
 
 #[test]

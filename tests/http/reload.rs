@@ -3,7 +3,7 @@
 use crate::deployment::{Deployment, StopClients, agent, complete, signal};
 use crate::engine::{MockEngine, odd_engine, read_head, say};
 use headcount::{EngineState, MAX_NAME_LEN, Table};
-use headcount_tests::eventually;
+use headcount_tests::{Rounds, eventually};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, mpsc};
@@ -47,14 +47,21 @@ fn a_reload_under_load_loses_nothing() {
             .collect();
         let here = |engine| deployment.state(engine) == Some(EngineState::Active);
         let stop = StopClients(&over);
-        for round in 0..4 {
+        let mut rounds = Rounds::new(4, "reloads with requests at the engine that goes");
+        for round in 0.. {
+            if !rounds.another() {
+                break;
+            }
             // One goes and one comes, with requests in flight on both.
             let lists = [(&[b, c], a), (&[a, b], c)];
             let (stay, goes) = lists[round % 2];
             reload(&deployment, &list(stay));
+            let mut left = 0;
             eventually("the new list", || {
+                left = deployment.on(goes);
                 stay.iter().all(|&e| here(e)) && !here(goes)
             });
+            rounds.fell(left > 0);
             thread::sleep(Duration::from_millis(100));
         }
         drop(stop);

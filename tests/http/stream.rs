@@ -1,7 +1,7 @@
 //! A client that is close to its socket: it can read slowly, break off, and tell an answer that is
 //! whole from one that was cut.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -91,6 +91,18 @@ impl Stream {
         let mut bytes = vec![0; count];
         self.connection.read_exact(&mut bytes).unwrap();
         bytes
+    }
+
+    /// Whether the other side ends the connection, sooner than a client loses its patience.
+    pub(crate) fn is_ended(&mut self) -> bool {
+        let mut piece = [0; 1 << 12];
+        loop {
+            match self.connection.read(&mut piece) {
+                Ok(0) => return true,
+                Ok(_) => {}
+                Err(error) => return error.kind() != ErrorKind::WouldBlock,
+            }
+        }
     }
 
     /// All the rest, up to the end of the connection, and whether it ends as a chunked body has to.
