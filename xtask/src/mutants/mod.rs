@@ -2,6 +2,7 @@
 
 mod list;
 
+use crate::python;
 use crate::step::{Failed, cargo};
 use list::{Catcher, Mutant};
 use std::fs;
@@ -93,6 +94,7 @@ fn catch(catcher: Catcher, copy: &Path) -> Result<bool, Failed> {
         Catcher::Model(name) => (&["--release", "--package", "headcount-loom-tests"], name),
         Catcher::Unit(name) => (&["--package", "headcount", "--lib"], name),
         Catcher::Test(suite, name) => (&["--package", "headcount-tests", "--test", suite], name),
+        Catcher::Python(test) => return python::catches(copy, test),
     };
     let mut arguments = vec!["test", "--quiet", "--manifest-path", &manifest];
     arguments.extend(package);

@@ -5,6 +5,7 @@ mod counter;
 mod evidence;
 mod face;
 mod frontends;
+mod fronts;
 mod ids;
 mod opening;
 mod process;
@@ -32,6 +33,8 @@ pub(crate) enum Catcher {
     Model(&'static str),
     Unit(&'static str),
     Test(&'static str, &'static str),
+    /// A test of the Python package, as pytest names it below python/tests.
+    Python(&'static str),
 }
 
 impl fmt::Display for Catcher {
@@ -40,6 +43,7 @@ impl fmt::Display for Catcher {
             Self::Model(name) => write!(f, "the model {name}"),
             Self::Unit(name) => write!(f, "the unit test {name}"),
             Self::Test(suite, name) => write!(f, "{suite}::{name}"),
+            Self::Python(test) => f.write_str(test),
         }
     }
 }
@@ -88,6 +92,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         opening::FAULTS,
         process::FAULTS,
         face::FAULTS,
+        fronts::FAULTS,
     ]
     .into_iter()
     .flatten()

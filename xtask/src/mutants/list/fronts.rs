@@ -1,0 +1,475 @@
+//! What lies around the library: the API servers, the command, the Python package, the plugin, the router.
+
+use super::{Catcher, Mutant, fault};
+
+pub(super) const FAULTS: &[Mutant] = &[
+    fault(
+        "a permit is kept when vLLM's own method raises",
+        "python/headcount/vllm/_balance.py",
+        &[(
+            "            self.finish((request_id,))\n            raise\n",
+            "            raise\n",
+        )],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_a_request_that_fails_in_vllms_own_method_is_not_counted",
+        ),
+    ),
+    fault(
+        "a permit is kept when vLLM's own method is interrupted",
+        "python/headcount/vllm/_balance.py",
+        &[(
+            "        except BaseException:\n",
+            "        except Exception:\n",
+        )],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_a_request_that_fails_in_vllms_own_method_is_not_counted",
+        ),
+    ),
+    fault(
+        "a forked child closes what is its parent's",
+        "python/headcount/vllm/_balance.py",
+        &[(
+            "if self._closed or os.getpid() != self._pid:",
+            "if self._closed:",
+        )],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_k3_a_forked_child_closes_nothing_that_is_its_parents",
+        ),
+    ),
+    fault(
+        "outputs that end no request are an error",
+        "python/headcount/vllm/_client.py",
+        &[("if outputs.finished_requests and (balance", "if (balance")],
+        Catcher::Python("test_vllm_adapter.py::test_outputs_that_end_no_request_change_nothing"),
+    ),
+    fault(
+        "a server that could not join fails at its first output",
+        "python/headcount/vllm/_client.py",
+        &[(
+            "if outputs.finished_requests and (balance := balance_of(self)) is not None:\n            balance.finish(",
+            "if outputs.finished_requests:\n            balance_of(self).finish(",
+        )],
+        Catcher::Python("test_vllm_adapter.py::test_a_server_that_cannot_join_is_as_vllm_made_it"),
+    ),
+    fault(
+        "a session is finished when its next part cannot be sent",
+        "python/headcount/vllm/_client.py",
+        &[(
+            "if balance is not None and not goes_on:",
+            "if balance is not None:",
+        )],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_a_session_whose_next_part_cannot_be_sent_stays_counted",
+        ),
+    ),
+    fault(
+        "deployments of two network namespaces share a table",
+        "python/headcount/vllm/_deployment.py",
+        &[(
+            "{self.coordinator} {network} {self.first_rank}",
+            "{self.coordinator} {self.first_rank}",
+        )],
+        Catcher::Python(
+            "test_vllm_plugin.py::test_deployments_of_two_network_namespaces_do_not_share_a_table",
+        ),
+    ),
+    fault(
+        "the router keeps a permit when an engine breaks off",
+        "python/examples/router.py",
+        &[(
+            "        except BaseException:\n            permit.release()\n            raise\n",
+            "",
+        )],
+        Catcher::Python("test_router.py::test_a_request_that_its_engine_breaks_off_is_not_counted"),
+    ),
+    fault(
+        "an engine that is gone is taken for the socket that looks for it",
+        "examples/api_server/exchange.rs",
+        &[(
+            "if stream.local_addr()? == stream.peer_addr()? {",
+            "if false {",
+        )],
+        Catcher::Test("http", "itself::an_engine_that_is_gone"),
+    ),
+    fault(
+        "what another proxy said of the host is overwritten",
+        "examples/api_server/headers.rs",
+        &[(
+            "headers.entry(FORWARDED_HOST).or_insert(host);",
+            "headers.insert(FORWARDED_HOST, host);",
+        )],
+        Catcher::Test("http", "what_another_proxy"),
+    ),
+    fault(
+        "an empty id is an id",
+        "examples/api_server/headers.rs",
+        &[(".filter(|id| !id.is_empty())", ".filter(|_| true)")],
+        Catcher::Test("http", "what_another_proxy"),
+    ),
+    fault(
+        "the host of a target goes to the engine",
+        "examples/api_server/proxy.rs",
+        &[("    head.uri = to_origin(&head.uri);\n", "")],
+        Catcher::Test("http", "what_another_proxy"),
+    ),
+    fault(
+        "a small body has no limit",
+        "examples/api_server/upload.rs",
+        &[(
+            "                if kept.len() as u64 > limit {\n                    return Err(Cut::TooLarge { limit });\n                }\n",
+            "",
+        )],
+        Catcher::Test("http", "a_small_body"),
+    ),
+    fault(
+        "a body that makes no sense is the server's mistake",
+        "examples/api_server/refusal.rs",
+        &[(
+            "Self::Body(upload::Cut::BrokenOff) => StatusCode::BAD_REQUEST",
+            "Self::Body(upload::Cut::BrokenOff) => StatusCode::INTERNAL_SERVER_ERROR",
+        )],
+        Catcher::Test("http", "a_body_that_makes_no_sense"),
+    ),
+    fault(
+        "a client may take for ever over its head",
+        "examples/api_server/worker.rs",
+        &[(
+            "            .header_read_timeout(self.options.client_idle_timeout)\n",
+            "",
+        )],
+        Catcher::Test("http", "half_a_request"),
+    ),
+    fault(
+        "affinity prefers engines that take nothing",
+        "examples/api_server/affinity.rs",
+        &[(
+            ".filter(|engine| engine.state == EngineState::Active)",
+            ".filter(|engine| engine.state != EngineState::Leaving)",
+        )],
+        Catcher::Test("http", "prompts_meet_elsewhere"),
+    ),
+    fault(
+        "affinity does not hear of changes",
+        "examples/api_server/worker.rs",
+        &[(
+            "                worker.affinity.look_up(&worker.table);\n",
+            "",
+        )],
+        Catcher::Test("http", "prompts_meet_elsewhere"),
+    ),
+    fault(
+        "pauses add up",
+        "examples/api_server/patience.rs",
+        &[("            self.waiting = false;\n", "")],
+        Catcher::Test("http", "may_pause_again"),
+    ),
+    fault(
+        "a hangup ends a worker",
+        "examples/api_server/lifeline.rs",
+        &[(
+            "signal(SignalKind::hangup())?",
+            "signal(SignalKind::window_change())?",
+        )],
+        Catcher::Test("http", "a_hangup"),
+    ),
+    fault(
+        "health wants all engines",
+        "examples/api_server/status.rs",
+        &[(
+            "view.engines.iter().any(|e| e.state == EngineState::Active);",
+            "view.engines.iter().all(|e| e.state == EngineState::Active);",
+        )],
+        Catcher::Test("http", "health_is_good"),
+    ),
+    fault(
+        "health counts the dead",
+        "examples/api_server/status.rs",
+        &[(".filter(|f| f.alive).count()", ".count()")],
+        Catcher::Test("http", "health_is_good"),
+    ),
+    fault(
+        "a rest of text is no token",
+        "examples/api_server/prompt.rs",
+        &[("bytes.div_ceil(4)", "bytes / 4")],
+        Catcher::Test("http", "tokens_are_counted_wherever"),
+    ),
+    fault(
+        "of a long body only the beginning counts",
+        "examples/api_server/prompt.rs",
+        &[(
+            "                bytes = length;",
+            "                bytes = seen.len() as u64;",
+        )],
+        Catcher::Test("http", "tokens_are_counted_wherever"),
+    ),
+    fault(
+        "tokens by number do not count",
+        "examples/api_server/prompt.rs",
+        &[(
+            "                self.tokens = self.tokens.saturating_add(1);\n",
+            "",
+        )],
+        Catcher::Test("http", "tokens_are_counted_wherever"),
+    ),
+    fault(
+        "parts of a message do not count",
+        "examples/api_server/prompt.rs",
+        &[("[\"content\", \"text\"]", "[\"content\"]")],
+        Catcher::Test("http", "tokens_are_counted_wherever"),
+    ),
+    fault(
+        "the engine that broke off is asked again",
+        "examples/api_server/proxy.rs",
+        &[("        tried.push(permit.engine());\n", "")],
+        Catcher::Test("http", "who_broke_off"),
+    ),
+    fault(
+        "what is too large for one engine is too large",
+        "examples/api_server/proxy.rs",
+        &[(
+            "(engines.iter()).all(|e| e.max_tokens",
+            "(engines.iter()).any(|e| e.max_tokens",
+        )],
+        Catcher::Test("http", "what_the_list_says"),
+    ),
+    fault(
+        "weights of the list come later",
+        "examples/api_server/engine_list.rs",
+        &[(
+            "Engine::named(&entry.name).weight(entry.weight)",
+            "Engine::named(&entry.name)",
+        )],
+        Catcher::Test("http", "what_the_list_says"),
+    ),
+    fault(
+        "want of descriptors is an engine's fault",
+        "examples/api_server/exchange.rs",
+        &[(
+            "Ok(Err(error)) if is_of_this_host(&error) => {",
+            "Ok(Err(error)) if is_of_this_host(&error) && error.kind() == io::ErrorKind::AddrNotAvailable => {",
+        )],
+        Catcher::Test("http", "want_of_descriptors"),
+    ),
+    fault(
+        "connections that are not used are kept",
+        "examples/api_server/exchange.rs",
+        &[(
+            "since.elapsed() < KEPT_OPEN && !connection.is_closed()",
+            "!connection.is_closed()",
+        )],
+        Catcher::Test("http", "not_used_is_closed"),
+    ),
+    fault(
+        "a table at its cap is no warning",
+        "src/bin/headcount/warning.rs",
+        &[("has >= u64::from(*cap)", "has > u64::from(*cap)")],
+        Catcher::Test("cli", "what_is_at_a_cap"),
+    ),
+    fault(
+        "an engine without room for tokens is not full",
+        "src/bin/headcount/reading.rs",
+        &[(
+            "(at(engine.max_in_flight, engine.in_flight) || at(engine.max_tokens, engine.tokens))",
+            "at(engine.max_in_flight, engine.in_flight)",
+        )],
+        Catcher::Test("cli", "what_is_at_a_cap"),
+    ),
+    fault(
+        "the spread minds no weight",
+        "src/bin/headcount/reading.rs",
+        &[(
+            "f64::from(e.in_flight) / f64::from(e.weight)",
+            "f64::from(e.in_flight)",
+        )],
+        Catcher::Test("cli", "the_spread_is_by_weight"),
+    ),
+    fault(
+        "the spread is of all engines",
+        "src/bin/headcount/reading.rs",
+        &[(
+            ".filter(|e| e.state == EngineState::Active)",
+            ".filter(|e| e.state != EngineState::Leaving)",
+        )],
+        Catcher::Test("cli", "the_spread_is_by_weight"),
+    ),
+    fault(
+        "a number goes before a name",
+        "src/bin/headcount/engines.rs",
+        &[(
+            "ids.get(name).copied().or_else(by_number)",
+            "by_number().or_else(|| ids.get(name).copied())",
+        )],
+        Catcher::Test("cli", "a_name_goes_before"),
+    ),
+    fault(
+        "a file that is called as an engine is the table",
+        "src/bin/headcount/source.rs",
+        &[("has_slash && fs", "(has_slash || true) && fs")],
+        Catcher::Test("cli", "a_name_goes_before"),
+    ),
+    fault(
+        "metrics show what waits as running",
+        "src/bin/headcount/metrics/exposition.rs",
+        &[(
+            "running.with_label_values(&label).set(stats.running.into());",
+            "running.with_label_values(&label).set(stats.waiting.into());",
+        )],
+        Catcher::Test("cli", "a_scrape_says"),
+    ),
+    fault(
+        "metrics show the cap on tokens as that on requests",
+        "src/bin/headcount/metrics/exposition.rs",
+        &[(
+            "if let Some(cap) = view.max_in_flight {",
+            "if let Some(cap) = view.max_tokens {",
+        )],
+        Catcher::Test("cli", "a_scrape_says"),
+    ),
+    fault(
+        "metrics show a frontend's requests as its tokens",
+        "src/bin/headcount/metrics/exposition.rs",
+        &[(
+            ".set(frontend.tokens as f64)",
+            ".set(frontend.in_flight as f64)",
+        )],
+        Catcher::Test("cli", "a_scrape_says"),
+    ),
+    fault(
+        "metrics show no weight",
+        "src/bin/headcount/metrics/exposition.rs",
+        &[(".set(exact(engine.weight))", ".set(1.0)")],
+        Catcher::Test("cli", "a_scrape_says"),
+    ),
+    fault(
+        "metrics show milliseconds as seconds",
+        "src/bin/headcount/metrics/exposition.rs",
+        &[(
+            "|since| since.as_secs_f64()",
+            "|since| since.as_millis() as f64",
+        )],
+        Catcher::Test("cli", "a_scrape_says"),
+    ),
+    fault(
+        "top shows the least busy first",
+        "src/bin/headcount/top/app.rs",
+        &[("b.total_cmp(a)", "a.total_cmp(b)")],
+        Catcher::Test("cli", "the_busiest_comes_first"),
+    ),
+    fault(
+        "what a cache holds does not reach the table",
+        "python/headcount/vllm/_balance.py",
+        &[("if rest else 0.0", "if False else 0.0")],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_a_broadcast_of_all_engines_is_published_and_no_other",
+        ),
+    ),
+    fault(
+        "a cache that is more than full is an error",
+        "python/headcount/vllm/_balance.py",
+        &[("min(max(float(rest[0]), 0.0), 1.0)", "float(rest[0])")],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_a_broadcast_of_all_engines_is_published_and_no_other",
+        ),
+    ),
+    fault(
+        "a broadcast of fewer engines is published",
+        "python/headcount/vllm/_balance.py",
+        &[(
+            "if publisher is not None and len(counts) == len(self._slots):",
+            "if publisher is not None:",
+        )],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_a_broadcast_of_all_engines_is_published_and_no_other",
+        ),
+    ),
+    fault(
+        "embeddings have no length",
+        "python/headcount/vllm/_balance.py",
+        &[("prompt = getattr(request, \"prompt_embeds\", None)", "pass")],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_a_prompt_of_embeddings_counts_as_long_as_it_is",
+        ),
+    ),
+    fault(
+        "a server that has left goes on reaping",
+        "python/headcount/vllm/_balance.py",
+        &[("            self._reaper.stop()\n", "")],
+        Catcher::Python("test_vllm_adapter.py::test_the_last_server_removes_the_table"),
+    ),
+    fault(
+        "a server whose end fails keeps its place",
+        "python/headcount/vllm/_client.py",
+        &[(
+            "        try:\n            return shutdown(self, *args, **kwargs)\n        finally:\n            if",
+            "        shutdown(self, *args, **kwargs)\n        if True:\n            if",
+        )],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_a_server_leaves_the_table_though_vllms_own_end_fails",
+        ),
+    ),
+    fault(
+        "a server that nobody ends keeps its place",
+        "python/headcount/vllm/_client.py",
+        &[("    weakref.finalize(client, balance.close)\n", "")],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_a_server_that_nobody_ends_leaves_with_its_client",
+        ),
+    ),
+    fault(
+        "a lock that is a link is followed",
+        "python/headcount/vllm/_deployment.py",
+        &[(" | os.O_NOFOLLOW", "")],
+        Catcher::Python("test_vllm_plugin.py::test_a_lock_that_is_a_link_is_not_followed"),
+    ),
+    fault(
+        "an empty path is a path",
+        "python/headcount/vllm/_settings.py",
+        &[(
+            "environment.get(\"HEADCOUNT_VLLM_PATH\") or None",
+            "environment.get(\"HEADCOUNT_VLLM_PATH\")",
+        )],
+        Catcher::Python("test_vllm_plugin.py::test_what_the_environment_says"),
+    ),
+    fault(
+        "a choice that takes other arguments is replaced",
+        "python/headcount/vllm/_shape.py",
+        &[(
+            "if list(inspect.signature(choose).parameters) != [\"self\", \"request\"]:",
+            "if False:",
+        )],
+        Catcher::Python("test_vllm_adapter.py::test_a_class_of_another_shape_is_left_alone"),
+    ),
+    fault(
+        "an attribute of the class is replaced",
+        "python/headcount/vllm/_shape.py",
+        &[("if hasattr(client, \"lb_engines\"):", "if False:")],
+        Catcher::Python("test_vllm_adapter.py::test_a_class_of_another_shape_is_left_alone"),
+    ),
+    fault(
+        "outputs that are a plain method are replaced",
+        "python/headcount/vllm/_shape.py",
+        &[("if not isinstance(finish, staticmethod) or not", "if not")],
+        Catcher::Python("test_vllm_adapter.py::test_a_class_of_another_shape_is_left_alone"),
+    ),
+    fault(
+        "the router does not say when to come back",
+        "python/examples/router.py",
+        &[(", {\"Retry-After\": \"1\"}", "")],
+        Catcher::Python("test_router.py::test_an_engine_that_does_not_answer_is_passed_over"),
+    ),
+    fault(
+        "the router counts no tokens",
+        "python/examples/router.py",
+        &[("len(body) // 4", "0")],
+        Catcher::Python("test_router.py::test_an_engine_that_does_not_answer_is_passed_over"),
+    ),
+    fault(
+        "the router says that all is well",
+        "python/examples/router.py",
+        &[(
+            "streamed(response, permit), response.status_code, kept",
+            "streamed(response, permit), 200, kept",
+        )],
+        Catcher::Python("test_router.py::test_an_engine_that_does_not_answer_is_passed_over"),
+    ),
+];
