@@ -2,13 +2,13 @@
 //!
 //! ```text
 //! instructions ENGINES COUNT route    # routes, and ends with the requests in flight
-//! instructions ENGINES COUNT finish   # the same, and then finishes them
+//! instructions ENGINES COUNT finish   # the same, and then finishes them, while their frontend is there
 //! ```
 //!
 //! The difference between two runs leaves out whatever both do: of two counts, the start of the
 //! program; of `finish` and `route`, the routing.
 
-use headcount::{EngineStats, Permit, Table};
+use headcount::{EngineStats, Frontend, Permit, Table};
 use std::hint::black_box;
 use std::process::ExitCode;
 
@@ -32,15 +32,18 @@ fn main() -> ExitCode {
 }
 
 fn run(engines: usize, count: usize, finish: bool) -> Result<(), String> {
-    let permits = route(engines, count).map_err(|error| error.to_string())?;
+    let (frontend, permits) = route(engines, count).map_err(|error| error.to_string())?;
     match finish {
         true => permits.into_iter().for_each(drop),
         false => std::mem::forget(permits),
     }
+    // Not before: a permit whose frontend is gone takes another way, on which it looks whether it is the last.
+    drop(frontend);
     Ok(())
 }
 
-fn route(engines: usize, count: usize) -> headcount::Result<Vec<Permit>> {
+/// The frontend, which is to outlive its permits, and these.
+fn route(engines: usize, count: usize) -> headcount::Result<(Frontend, Vec<Permit>)> {
     let table = Table::options().engines(engines).memfd()?;
     let calm = EngineStats {
         running: 20,
@@ -53,5 +56,5 @@ fn route(engines: usize, count: usize) -> headcount::Result<Vec<Permit>> {
     for _ in 0..count {
         permits.push(black_box(frontend.route()?));
     }
-    Ok(permits)
+    Ok((frontend, permits))
 }
