@@ -47,8 +47,11 @@
 //!
 //! Counts are exact at every instant: those of permits that live, plus those of dead frontends that
 //! were not reaped yet. `route` chooses and counts in one atomic step, caps are never exceeded, and
-//! a process that is killed at any instruction blocks nobody and leaks nothing after a reap. Nothing
-//! here waits for another process. The README has the whole list, with its limits.
+//! a process that is killed at any instruction blocks nobody and leaks nothing after a reap.
+//! Routing, finishing, publishing and looking wait for no other process. Two things do, for a limited time:
+//! opening and joining wait some tens of milliseconds for a reap that another process has begun, and who
+//! adds or removes an engine, or changes its weight or caps, waits up to five seconds for another process
+//! that does ([`Error::Busy`]). The README has the whole list, with its limits.
 
 #[cfg(not(all(
     target_os = "linux",

@@ -17,9 +17,12 @@ use std::ptr::NonNull;
 pub struct Permit {
     /// Stays for as long as this permit is counted.
     seat: NonNull<Seat>,
-    /// Tokens 32 | engine 32. One word, so that a permit is returned in two registers.
+    /// Tokens 32 | engine 32. One word, so that an `Option<Permit>`, in which the short way of a route hands
+    /// its permit on, fits into two registers. A `Result<Permit>` is as large as its error, and goes by memory.
     request: u64,
 }
+
+const _: () = assert!(size_of::<Option<Permit>>() == 2 * size_of::<u64>());
 
 // SAFETY: a seat may be used from any thread.
 unsafe impl Send for Permit {}
