@@ -11,13 +11,12 @@
 //! name contains OPERATION, by default all.
 
 mod operation;
-mod tracee;
 
 use headcount::{EngineState, Frontend, Permit, Request, Table};
+use headcount_tests::Tracee;
 use operation::{ALL, Operation, STATS};
 use std::process::ExitCode;
 use std::time::Instant;
-use tracee::Tracee;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -110,6 +109,7 @@ fn try_one(operation: Operation, helps: bool, instructions: usize) -> Result<boo
     let mut child = Tracee::fork(
         || operation.prepare(&table),
         |prepared| operation.perform(prepared),
+        |()| (),
     )?;
     let mut ended = false;
     for _ in 0..instructions {
@@ -140,7 +140,11 @@ fn try_one(operation: Operation, helps: bool, instructions: usize) -> Result<boo
 /// Leaves a dead frontend that died between its engine's word and its own ledger.
 fn die_in_the_middle(table: &Table) -> Result<()> {
     let route = Operation::RouteWithTokens;
-    let mut child = Tracee::fork(|| route.prepare(table), |prepared| route.perform(prepared))?;
+    let mut child = Tracee::fork(
+        || route.prepare(table),
+        |prepared| route.perform(prepared),
+        |()| (),
+    )?;
     let count = || {
         table
             .snapshot()

@@ -3,18 +3,22 @@
 mod actor;
 mod alone;
 mod damage;
+mod forked;
 mod prometheus;
 mod race;
 mod random;
 mod traced;
+mod tracee;
 
 pub use actor::{Actor, spawn_all};
 pub use alone::{Ended, alone, fork, succeeds_alone, wait};
 pub use damage::{Damage, Part};
+pub use forked::Forked;
 pub use prometheus::prometheus_approves;
 pub use race::{Raced, Rounds, monotonic_ns, race};
 pub use random::Random;
 pub use traced::Traced;
+pub use tracee::Tracee;
 
 use headcount::{Options, Table};
 use std::ops::Deref;

@@ -1,0 +1,108 @@
+//! Two operations, one of them stopped at every instruction, in the shipped code.
+//!
+//! A child process performs one operation under ptrace. It is led n instructions into it; another
+//! process then does something else, all of it; the child goes on to its end. That for every n from
+//! the first instruction to the last. What came of it is judged by the rule that holds for these two:
+//! mostly, that what has returned is not acted against.
+//!
+//! `step [EVERY [PAIR]]` tries every EVERYth of the instructions, by default all, of the pairs whose
+//! name contains PAIR, by default all. Fails on a violation, and if a pair never fell into its race.
+
+mod lead;
+mod pairs;
+mod rule;
+mod scene;
+
+use lead::Lead;
+use pairs::Pair;
+use std::process::ExitCode;
+use std::time::Instant;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let every = arguments
+        .next()
+        .map_or(Ok(1), |every| every.parse::<usize>());
+    let Ok(every @ 1..) = every else {
+        eprintln!("usage: step [EVERY [PAIR]]");
+        return ExitCode::from(2);
+    };
+    let name = arguments.next().unwrap_or_default();
+    println!(
+        "{:<36} {:>12} {:>7} {:>7} {:>10} {:>8}",
+        "pair", "instructions", "points", "in race", "violations", "seconds"
+    );
+    let start = Instant::now();
+    let (mut pairs, mut all, mut without_race) = (0, Tried::default(), Vec::new());
+    for pair in pairs::all().filter(|pair| pair.name.contains(&name)) {
+        let tried = try_all(&pair, every);
+        if tried.raced == 0 {
+            without_race.push(pair.name);
+        }
+        pairs += 1;
+        all.points += tried.points;
+        all.raced += tried.raced;
+        all.violations += tried.violations;
+    }
+    println!(
+        "{pairs} pairs, {} points, {} of them in their race, {} violations, {:.0} s",
+        all.points,
+        all.raced,
+        all.violations,
+        start.elapsed().as_secs_f32()
+    );
+    if !without_race.is_empty() {
+        println!("never in their race: {}", without_race.join(", "));
+    }
+    match (all.violations, without_race.as_slice()) {
+        (0, []) => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// What came of the points of a pair.
+#[derive(Default)]
+struct Tried {
+    points: usize,
+    /// Points at which the second operation came in the middle of the first.
+    raced: usize,
+    violations: usize,
+}
+
+/// Tries a pair at every instruction, and says what came of it.
+fn try_all(pair: &Pair, every: usize) -> Tried {
+    /// More would say no more.
+    const SHOWN: usize = 3;
+    let start = Instant::now();
+    let mut tried = Tried::default();
+    let mut lead = Lead::into(0);
+    loop {
+        let outcome = (pair.point)(&mut lead);
+        tried.points += 1;
+        match outcome {
+            Ok(raced) => tried.raced += usize::from(raced && lead.is_inside()),
+            Err(error) => {
+                tried.violations += 1;
+                if tried.violations <= SHOWN {
+                    println!("{} after {lead}: {error}", pair.name);
+                }
+            }
+        }
+        if lead.has_ended() || tried.violations > 10 * SHOWN && tried.violations == tried.points {
+            break;
+        }
+        lead = lead.further(every * pair.every);
+    }
+    println!(
+        "{:<36} {:>12} {:>7} {:>7} {:>10} {:>8.1}",
+        pair.name,
+        lead.instructions(),
+        tried.points,
+        tried.raced,
+        tried.violations,
+        start.elapsed().as_secs_f32()
+    );
+    tried
+}

@@ -1,0 +1,253 @@
+//! Two processes change the list of engines: they exclude each other, and nothing of what either has done
+//! is lost.
+
+use super::Pair;
+use crate::Result;
+use crate::lead::Lead;
+use crate::scene::{Scene, ensure, named};
+use headcount::{Engine, EngineState, EngineView, Table, View};
+use headcount_tests::{Forked, Tracee};
+
+/// A change of the list, and what comes of it: the engine's number if it is an addition.
+type Change = fn(&Table) -> headcount::Result<usize>;
+
+/// What came of two changes: each one's result, and what the table shows then.
+struct Outcome {
+    first: Done,
+    second: Done,
+    view: View,
+}
+
+type Done = std::result::Result<usize, String>;
+
+/// Two changes that wait for each other.
+struct Waiting {
+    name: &'static str,
+    first: Change,
+    second: Change,
+    holds: fn(&Outcome) -> bool,
+}
+
+const WAITING: [Waiting; 7] = [
+    Waiting {
+        name: "Add-AddSame",
+        first: |table| table.add(&Engine::named("x")),
+        second: |table| table.add(&Engine::named("x")),
+        holds: |outcome| match (&outcome.first, &outcome.second) {
+            (Ok(_), Err(error)) | (Err(error), Ok(_)) => error.starts_with("NameTaken"),
+            _ => false,
+        },
+    },
+    Waiting {
+        name: "Add-AddOther",
+        first: |table| table.add(&Engine::named("x")),
+        second: |table| table.add(&Engine::named("y")),
+        holds: |outcome| {
+            is_at(&outcome.view, "x", &outcome.first)
+                && is_at(&outcome.view, "y", &outcome.second)
+        },
+    },
+    Waiting {
+        name: "Add-Remove",
+        first: |table| table.add(&Engine::named("x")),
+        second: |table| table.remove(0).map(|_| 0),
+        holds: |outcome| {
+            is_at(&outcome.view, "x", &outcome.first)
+                && outcome.second.is_ok()
+                && named(&outcome.view, "0").is_none()
+        },
+    },
+    Waiting {
+        name: "Remove-Add",
+        first: |table| table.remove(0).map(|_| 0),
+        second: |table| table.add(&Engine::named("x")),
+        holds: |outcome| {
+            is_at(&outcome.view, "x", &outcome.second)
+                && outcome.first.is_ok()
+                && named(&outcome.view, "0").is_none()
+        },
+    },
+    Waiting {
+        name: "SetCaps-SetWeight",
+        first: |table| table.set_caps(0, Some(5), Some(500)).map(|()| 0),
+        second: |table| table.set_weight(0, 3.0).map(|()| 0),
+        holds: has_caps_and_weight,
+    },
+    Waiting {
+        name: "SetWeight-SetCaps",
+        first: |table| table.set_weight(0, 3.0).map(|()| 0),
+        second: |table| table.set_caps(0, Some(5), Some(500)).map(|()| 0),
+        holds: has_caps_and_weight,
+    },
+    Waiting {
+        name: "SetCaps-Remove",
+        first: |table| table.set_caps(0, Some(5), None).map(|()| 0),
+        second: |table| table.remove(0).map(|_| 0),
+        holds: |outcome| outcome.second.is_ok() && named(&outcome.view, "0").is_none(),
+    },
+];
+
+/// A change, and another that waits for nobody and returns at once.
+struct Free {
+    name: &'static str,
+    prepare: fn(&Table) -> headcount::Result<()>,
+    first: Change,
+    second: Change,
+    /// What engine 0 is in the end, by what the second said.
+    then: fn(bool) -> Option<EngineState>,
+}
+
+const FREE: [Free; 7] = [
+    Free {
+        name: "Up-Remove",
+        prepare: |table| table.down(0),
+        first: |table| table.up(0).map(|()| 0),
+        second: |table| table.remove(0).map(|_| 0),
+        then: |_| None,
+    },
+    Free {
+        name: "Drain-Remove",
+        prepare: |_| Ok(()),
+        first: |table| table.drain(0).map(|()| 0),
+        second: |table| table.remove(0).map(|_| 0),
+        then: |_| None,
+    },
+    Free {
+        name: "DownIfActive-Drain",
+        prepare: |_| Ok(()),
+        first: |table| table.down_if_active(0).map(usize::from),
+        second: |table| table.drain(0).map(|()| 0),
+        then: |_| Some(EngineState::Draining),
+    },
+    Free {
+        name: "UpIfDown-Drain",
+        prepare: |table| table.down(0),
+        first: |table| table.up_if_down(0).map(usize::from),
+        second: |table| table.drain(0).map(|()| 0),
+        then: |_| Some(EngineState::Draining),
+    },
+    Free {
+        name: "SetCaps-Drain",
+        prepare: |_| Ok(()),
+        first: |table| table.set_caps(0, Some(5), None).map(|()| 0),
+        second: |table| table.drain(0).map(|()| 0),
+        then: |_| Some(EngineState::Draining),
+    },
+    Free {
+        name: "Remove-Drain",
+        prepare: |_| Ok(()),
+        first: |table| table.remove(0).map(|_| 0),
+        second: |table| table.drain(0).map(|()| 0),
+        then: |_| None,
+    },
+    Free {
+        name: "AddBack-Drain",
+        prepare: |table| table.remove(0).map(drop),
+        first: |table| table.add(&Engine::named("0")),
+        second: |table| table.drain(0).map(|()| 0),
+        then: |drained| {
+            Some(match drained {
+                true => EngineState::Draining,
+                false => EngineState::Active,
+            })
+        },
+    },
+];
+
+pub(super) fn pairs() -> Vec<Pair> {
+    let waiting = WAITING.into_iter().map(|pair| {
+        Pair::new(pair.name, move |lead| pair.point(lead)).every(7)
+    });
+    let free = FREE.into_iter().map(|pair| {
+        Pair::new(pair.name, move |lead| pair.point(lead)).every(3)
+    });
+    waiting.chain(free).collect()
+}
+
+fn scene() -> Result<Scene> {
+    let options = Table::options().engines(2).max_engines(5);
+    Scene::new(&options.max_frontends(2).lanes(1))
+}
+
+fn done(result: headcount::Result<usize>) -> Done {
+    result.map_err(|error| format!("{error:?}"))
+}
+
+fn changer(table: &Table, change: Change) -> Result<Tracee<Done>> {
+    Ok(Tracee::fork(|| table.clone(), |table| change(&table), done)?)
+}
+
+fn is_at(view: &View, name: &str, slot: &Done) -> bool {
+    let engine = named(view, name);
+    engine.is_some_and(|engine| Ok(engine.index) == *slot && engine.state == EngineState::Active)
+}
+
+fn has_caps_and_weight(outcome: &Outcome) -> bool {
+    let as_set = |engine: &EngineView| {
+        let caps = (engine.max_in_flight, engine.max_tokens);
+        caps == (Some(5), Some(500)) && engine.weight == 3.0
+    };
+    outcome.view.engine(0).is_some_and(as_set)
+}
+
+/// Fails if two engines have the same name.
+fn names_are_of_one(view: &View) -> Result<()> {
+    let is_double = |engine: &EngineView| {
+        let same = view.engines.iter().filter(|other| other.name == engine.name);
+        same.count() > 1
+    };
+    let double = view.engines.iter().find(|engine| is_double(engine));
+    ensure(double.is_none(), || format!("two engines are named alike: {double:?}"))
+}
+
+impl Waiting {
+    /// The second is kept waiting while the first is stopped in its change, and returns after it.
+    fn point(&self, lead: &mut Lead) -> Result<bool> {
+        let scene = scene()?;
+        let mut child = changer(&scene.table, self.first)?;
+        lead.lead(&mut child)?;
+        let mut other: Forked<Done> = Forked::start(|| done((self.second)(&scene.table)))?;
+        let waited = other.is_kept_waiting()?;
+        if waited {
+            child.finish()?;
+        }
+        let second = other.report()?;
+        let outcome = Outcome {
+            first: child.report()?,
+            second,
+            view: scene.table.snapshot(),
+        };
+        names_are_of_one(&outcome.view)?;
+        ensure((self.holds)(&outcome), || {
+            let Outcome {
+                first,
+                second,
+                view,
+            } = &outcome;
+            format!("{first:?} and {second:?} came to {:?}", view.engines)
+        })?;
+        drop((child, other));
+        scene.ends_well()?;
+        Ok(waited)
+    }
+}
+
+impl Free {
+    fn point(&self, lead: &mut Lead) -> Result<bool> {
+        let scene = scene()?;
+        (self.prepare)(&scene.table)?;
+        let mut child = changer(&scene.table, self.first)?;
+        lead.lead(&mut child)?;
+        let second = (self.second)(&scene.table);
+        let first = child.report()?;
+        let view = scene.table.snapshot();
+        let found = view.engine(0).map(|engine| engine.state);
+        let expected = (self.then)(second.is_ok());
+        ensure(found == expected, || {
+            format!("{first:?} and {second:?} came to {found:?}, and should to {expected:?}")
+        })?;
+        drop(child);
+        scene.ends_well()?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,202 @@
+//! A request that finishes while others change its engine: C1, C3 and C8, whatever comes between what.
+
+use super::Pair;
+use super::changes::CHANGES;
+use crate::Result;
+use crate::lead::Lead;
+use crate::scene::{Scene, TOKENS, ensure, named, on};
+use headcount::{Engine, Options, Request, Table};
+use headcount_tests::Tracee;
+
+/// A request that finishes on engine 0.
+#[derive(Clone, Copy, Debug)]
+struct Finish {
+    name: &'static str,
+    tokens: u32,
+    table_capped: bool,
+}
+
+const FINISHES: [Finish; 3] = [
+    Finish {
+        name: "Finish",
+        tokens: 0,
+        table_capped: false,
+    },
+    Finish {
+        name: "FinishTokens",
+        tokens: TOKENS,
+        table_capped: false,
+    },
+    Finish {
+        name: "FinishTableCapped",
+        tokens: TOKENS,
+        table_capped: true,
+    },
+];
+
+pub(super) fn pairs() -> Vec<Pair> {
+    let changes = FINISHES
+        .into_iter()
+        .flat_map(|finish| CHANGES.map(|change| (finish, change)))
+        .filter(|(finish, change)| finish.table_capped || change.name != "LastPlaceInTable");
+    let against_changes = changes.map(|(finish, change)| {
+        Pair::new(format!("{}-{}", finish.name, change.name), move |lead| {
+            finish.against(change.prepare, change.act, lead)
+        })
+    });
+    let others = [
+        Pair::new("Finish-ReplaceIdle", replaced),
+        Pair::new("Finish-ComesBack", comes_back),
+        Pair::new("AddBack-Finish", finished_while_it_comes_back).every(3),
+    ];
+    against_changes.chain(others).collect()
+}
+
+impl Finish {
+    fn options(self) -> Options {
+        let options = Table::options().engines(3).max_engines(5);
+        let options = options.max_frontends(4).lanes(2);
+        match self.table_capped {
+            true => options.max_in_flight(9).max_tokens(9 * TOKENS),
+            false => options,
+        }
+    }
+
+    /// Two requests of others on engine 0, three on engine 1, none on engine 2, which is down.
+    fn scene(self) -> Result<Scene> {
+        let mut scene = Scene::new(&self.options())?;
+        scene.pin(&[0, 0, 1, 1, 1])?;
+        scene.table.down(2)?;
+        Ok(scene)
+    }
+
+    /// The request is routed, and finishes as far as it is led.
+    fn lead(self, scene: &Scene, lead: &mut Lead) -> Result<Tracee<()>> {
+        let mut child = self.start(scene)?;
+        lead.lead(&mut child)?;
+        Ok(child)
+    }
+
+    fn start(self, scene: &Scene) -> Result<Tracee<()>> {
+        let request = Request::new().pin(0).tokens(self.tokens);
+        Ok(Tracee::fork(
+            || {
+                let frontend = scene.table.join().expect("joins");
+                let permit = frontend.route_with(&request).expect("routes");
+                (permit, frontend)
+            },
+            |(permit, frontend)| {
+                drop(permit);
+                frontend
+            },
+            std::mem::forget,
+        )?)
+    }
+
+    fn against(
+        self,
+        prepare: fn(&mut Scene) -> Result<()>,
+        act: fn(&mut Scene) -> Result<()>,
+        lead: &mut Lead,
+    ) -> Result<bool> {
+        let mut scene = self.scene()?;
+        let mut child = self.start(&scene)?;
+        prepare(&mut scene)?;
+        lead.lead(&mut child)?;
+        let counted = self.is_counted(&scene);
+        act(&mut scene)?;
+        child.report()?;
+        scene.counts_are_exact(&[])?;
+        drop(child);
+        scene.permits.clear();
+        scene.ends_well()?;
+        Ok(counted)
+    }
+
+    fn is_counted(self, scene: &Scene) -> bool {
+        let view = scene.table.snapshot();
+        let in_flight: u32 = view.engines.iter().map(|engine| engine.in_flight).sum();
+        in_flight as usize > scene.in_flight()
+    }
+}
+
+/// C8: the only request of an engine finishes while another engine takes its place. The newcomer has
+/// nothing in flight, ever.
+fn replaced(lead: &mut Lead) -> Result<bool> {
+    let finish = FINISHES[1];
+    let mut scene = finish.scene()?;
+    scene.finish(0, 2);
+    let mut child = finish.lead(&scene, lead)?;
+    let counted = finish.is_counted(&scene);
+    scene.table.remove(0)?;
+    let new = scene.table.add(&Engine::named("new"))?;
+    ensure(on(&scene.table.snapshot(), new) == 0, || {
+        "C8: the newcomer starts with requests of another engine".into()
+    })?;
+    child.report()?;
+    scene.counts_are_exact(&[])?;
+    let view = scene.table.snapshot();
+    ensure(named(&view, "0").is_none(), || {
+        format!("the removed engine is still there: {view:?}")
+    })?;
+    drop(child);
+    scene.permits.clear();
+    scene.ends_well()?;
+    Ok(counted)
+}
+
+/// C8: an engine leaves and comes back while one of its requests finishes and another goes on. It is
+/// the engine that it was: its totals and its statistics are still there.
+fn comes_back(lead: &mut Lead) -> Result<bool> {
+    let finish = FINISHES[1];
+    let mut scene = finish.scene()?;
+    scene.publish(&[crate::scene::PRESSED])?;
+    let mut child = finish.lead(&scene, lead)?;
+    let counted = finish.is_counted(&scene);
+    scene.table.remove(0)?;
+    scene.table.add(&Engine::named("0"))?;
+    child.report()?;
+    scene.counts_are_exact(&[])?;
+    let view = scene.table.snapshot();
+    let back = view.engine(0).cloned();
+    let is_whole = back.as_ref().is_some_and(|engine| {
+        let stats = engine.stats.map(|stats| stats.waiting);
+        (engine.in_flight, engine.admitted, engine.finished, stats) == (2, 3, 1, Some(100))
+    });
+    ensure(is_whole, || {
+        format!("C8: it came back as another engine: {back:?}")
+    })?;
+    drop(child);
+    scene.permits.clear();
+    scene.ends_well()?;
+    Ok(counted)
+}
+
+/// C8: the last request of an engine that left finishes while the engine comes back.
+fn finished_while_it_comes_back(lead: &mut Lead) -> Result<bool> {
+    let mut scene = FINISHES[1].scene()?;
+    scene.finish(0, 1);
+    scene.table.remove(0)?;
+    let mut child: Tracee<usize> = Tracee::fork(
+        || scene.table.clone(),
+        |table| table.add(&Engine::named("0")),
+        |added| added.expect("adds"),
+    )?;
+    lead.lead(&mut child)?;
+    let view = scene.table.snapshot();
+    let is_back = named(&view, "0").is_some_and(|e| e.state == headcount::EngineState::Active);
+    scene.finish(0, 1);
+    let slot = child.report()?;
+    scene.counts_are_exact(&[])?;
+    let view = scene.table.snapshot();
+    let names = view.engines.iter().filter(|engine| engine.name == "0");
+    let as_it_should = names.count() == 1
+        && view.engine(slot).is_some_and(|engine| {
+            engine.name == "0" && engine.state == headcount::EngineState::Active
+        });
+    ensure(as_it_should, || format!("C8: {:?}", view.engines))?;
+    drop(child);
+    scene.permits.clear();
+    scene.ends_well()?;
+    Ok(!is_back)
+}

@@ -1,0 +1,177 @@
+//! F1: a table is created and opened while others create, open and remove it: who opens sees a finished
+//! table or none, and two that create end in one.
+
+use super::Pair;
+use crate::Result;
+use crate::lead::Lead;
+use crate::scene::{ensure, on};
+use headcount::{Error, Options, Request, Table};
+use headcount_tests::{Tracee, directory};
+use std::path::Path;
+
+type Open = fn(&Path) -> headcount::Result<Table>;
+
+/// Two that create or open, and what may come of it: what the first has, then the second.
+struct Openers {
+    name: &'static str,
+    /// Whether the file is there before.
+    exists: bool,
+    first: Open,
+    second: Open,
+    /// By whether each of them was successful.
+    may: fn(bool, bool) -> bool,
+    /// Whether those that were successful have the same table.
+    same: bool,
+}
+
+const OPENERS: [Openers; 8] = [
+    Openers {
+        name: "OpenOrCreate-OpenOrCreate",
+        exists: false,
+        first: open_or_create,
+        second: open_or_create,
+        may: |first, second| first && second,
+        same: true,
+    },
+    Openers {
+        name: "OpenOrCreate-Create",
+        exists: false,
+        first: open_or_create,
+        second: create,
+        may: |first, _| first,
+        same: true,
+    },
+    Openers {
+        name: "Create-OpenOrCreate",
+        exists: false,
+        first: create,
+        second: open_or_create,
+        may: |_, second| second,
+        same: true,
+    },
+    Openers {
+        name: "Create-Create",
+        exists: false,
+        first: create,
+        second: create,
+        may: |first, second| first != second,
+        same: true,
+    },
+    Openers {
+        name: "Create-Open",
+        exists: false,
+        first: create,
+        second: |path| Table::open(path),
+        may: |first, _| first,
+        same: true,
+    },
+    Openers {
+        name: "OpenOrCreate-Open",
+        exists: true,
+        first: open_or_create,
+        second: |path| Table::open(path),
+        may: |first, second| first && second,
+        same: true,
+    },
+    Openers {
+        name: "Open-Unlink",
+        exists: true,
+        first: |path| Table::open(path),
+        second: unlink,
+        may: |_, second| !second,
+        same: false,
+    },
+    Openers {
+        name: "OpenOrCreate-UnlinkAndCreate",
+        exists: true,
+        first: open_or_create,
+        second: |path| {
+            unlink(path).ok();
+            create(path)
+        },
+        may: |first, _| first,
+        same: false,
+    },
+];
+
+pub(super) fn pairs() -> Vec<Pair> {
+    OPENERS
+        .into_iter()
+        .map(|pair| Pair::new(pair.name, move |lead| pair.point(lead)).every(29))
+        .collect()
+}
+
+fn options() -> Options {
+    let options = Table::options().engines(2).max_engines(2);
+    options.max_frontends(3).lanes(1)
+}
+
+fn open_or_create(path: &Path) -> headcount::Result<Table> {
+    options().open_or_create(path)
+}
+
+fn create(path: &Path) -> headcount::Result<Table> {
+    options().create(path)
+}
+
+/// Removes the file. Never has a table.
+fn unlink(path: &Path) -> headcount::Result<Table> {
+    // One that is not there is as good as removed.
+    let _ = std::fs::remove_file(path);
+    Err(Error::NotFound { path: path.into() })
+}
+
+/// What the first has of its table when the second has admitted a request: whether it is a finished
+/// one, and how many requests it counts.
+type Seen = std::result::Result<(bool, u32), String>;
+
+fn seen(table: headcount::Result<Table>) -> Seen {
+    let table = table.map_err(|error| error.to_string())?;
+    let seen = (is_finished(&table), on(&table.snapshot(), 1));
+    std::mem::forget(table);
+    Ok(seen)
+}
+
+fn is_finished(table: &Table) -> bool {
+    let view = table.snapshot();
+    let names: Vec<_> = view.engines.iter().map(|engine| &engine.name).collect();
+    let verified = table.verify();
+    names == ["0", "1"] && verified.is_ok_and(|found| found.is_consistent())
+}
+
+impl Openers {
+    fn point(&self, lead: &mut Lead) -> Result<bool> {
+        let directory = directory();
+        let path = directory.path().join("table");
+        if self.exists {
+            create(&path)?;
+        }
+        let mut child: Tracee<Seen> =
+            Tracee::fork(|| (), |()| (self.first)(&path), seen)?;
+        lead.lead(&mut child)?;
+        let was_there = path.exists();
+        let second = match (self.second)(&path) {
+            Ok(table) => Some(table),
+            Err(Error::NotFound { .. } | Error::Exists { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        child.finish()?;
+        let frontend = second.as_ref().map(Table::join).transpose()?;
+        let request = Request::new().pin(1);
+        let permit = (frontend.as_ref()).map(|frontend| frontend.route_with(&request));
+        let permit = permit.transpose()?;
+        ensure(second.as_ref().is_none_or(is_finished), || {
+            "F1: the second saw an unfinished table".into()
+        })?;
+        let first = child.report()?;
+        ensure((self.may)(first.is_ok(), second.is_some()), || {
+            format!("F1: {first:?}, and for the second {second:?}")
+        })?;
+        if let Ok((is_finished, in_flight)) = first {
+            ensure(is_finished, || "F1: it saw an unfinished table".into())?;
+            let fits = !self.same || (in_flight == 1) == permit.is_some();
+            ensure(fits, || "F1: they have two tables".into())?;
+        }
+        Ok(self.exists || !was_there)
+    }
+}

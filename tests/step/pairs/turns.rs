@@ -1,0 +1,78 @@
+//! C7: a turn is used up by a request that was placed by it, and not by an attempt that failed.
+
+use super::Pair;
+use crate::Result;
+use crate::lead::Lead;
+use crate::scene::{Scene, ensure};
+use headcount::{Engine, Frontend, Options, Table};
+use headcount_tests::{Forked, Tracee};
+
+pub(super) fn pairs() -> Vec<Pair> {
+    // By the counts alone, and the general way.
+    [("RouteTied-PinTwo", 1.0), ("RouteTiedWeighted-PinTwo", 7.0)]
+        .map(|(name, weight)| Pair::new(name, move |lead| point(weight, lead)))
+        .into()
+}
+
+/// Three idle engines and a fourth that is down, of that weight.
+fn options(weight: f32) -> Options {
+    let fourth = Engine::named("3").weight(weight);
+    let options = Table::options().max_frontends(4).lanes(2);
+    options.engines(3).engine(fourth)
+}
+
+fn scene(weight: f32) -> Result<Scene> {
+    let scene = Scene::new(&options(weight))?;
+    scene.table.down(3)?;
+    Ok(scene)
+}
+
+/// The engines of three ties, one after the other.
+fn three_ties(frontend: &Frontend) -> Vec<usize> {
+    (0..3)
+        .map(|_| frontend.route().expect("routes").engine())
+        .collect()
+}
+
+/// Whose turn is whose depends on the place and on how often it was joined only.
+fn order(weight: f32) -> Result<Vec<usize>> {
+    let scene = scene(weight)?;
+    let mut scout = Forked::start(|| three_ties(&scene.table.join().expect("joins")))?;
+    Ok(scout.report()?)
+}
+
+fn point(weight: f32, lead: &mut Lead) -> Result<bool> {
+    let order = order(weight)?;
+    let [first, second, third] = order[..] else {
+        return Err("three engines take turns".into());
+    };
+    let mut scene = scene(weight)?;
+    let mut child: Tracee<Vec<usize>> = Tracee::fork(
+        || scene.table.join().expect("joins"),
+        |frontend| (frontend.route(), frontend),
+        |(permit, frontend)| {
+            drop(permit.expect("routes"));
+            let engines = three_ties(&frontend);
+            std::mem::forget(frontend);
+            engines
+        },
+    )?;
+    lead.lead(&mut child)?;
+    let view = scene.table.snapshot();
+    let is_placed = view.engines.iter().any(|engine| engine.in_flight > 0);
+    // The attempt on the first fails, and the second engine is alone at the least load.
+    scene.pin(&[first, third])?;
+    child.finish()?;
+    scene.permits.clear();
+    let found = child.report()?;
+    let expected = match is_placed {
+        true => [second, third, first],
+        false => [first, second, third],
+    };
+    ensure(found == expected, || {
+        format!("C7: the turns after it are {found:?}, and should be {expected:?}")
+    })?;
+    drop(child);
+    scene.ends_well()?;
+    Ok(!is_placed)
+}
