@@ -17,6 +17,10 @@ pub struct Tracee<R> {
     reports: PhantomData<R>,
 }
 
+/// Where `PTRACE_PEEKUSER` finds it.
+#[cfg(target_arch = "x86_64")]
+const INSTRUCTION_POINTER: u64 = std::mem::offset_of!(libc::user_regs_struct, rip) as u64;
+
 impl<R: Serialize + DeserializeOwned> Tracee<R> {
     /// Forks a child that prepares itself, stops, performs its operation, stops again, and makes its
     /// report of what came of the operation once it is [asked](Self::report). It lives on after that.
@@ -69,6 +73,69 @@ impl<R: Serialize + DeserializeOwned> Tracee<R> {
             other => return Err(stopped_by(other)),
         }
         Ok(!self.ended)
+    }
+
+    /// Which instruction the child executes next. `None` on processors for which this is not written.
+    pub fn position(&self) -> io::Result<Option<u64>> {
+        #[cfg(target_arch = "x86_64")]
+        return self.peek(libc::PTRACE_PEEKUSER, INSTRUCTION_POINTER).map(Some);
+        #[cfg(not(target_arch = "x86_64"))]
+        Ok(None)
+    }
+
+    /// Lets the child go on until it comes to an instruction, by a breakpoint there, which is far quicker
+    /// than step by step. False if the operation has ended, and the child never came there.
+    #[cfg(target_arch = "x86_64")]
+    pub fn run_to(&mut self, position: u64) -> io::Result<bool> {
+        const BREAKPOINT: u64 = 0xcc;
+        if self.position()? == Some(position) {
+            return Ok(true);
+        }
+        let code = self.peek(libc::PTRACE_PEEKTEXT, position)?;
+        let trap = code & !0xff | BREAKPOINT;
+        self.poke(libc::PTRACE_POKETEXT, position, trap)?;
+        self.go(libc::PTRACE_CONT)?;
+        match self.wait()? {
+            libc::SIGTRAP => {}
+            libc::SIGSTOP => self.ended = true,
+            other => return Err(stopped_by(other)),
+        }
+        self.poke(libc::PTRACE_POKETEXT, position, code)?;
+        if !self.ended {
+            self.poke(libc::PTRACE_POKEUSER, INSTRUCTION_POINTER, position)?;
+        }
+        Ok(!self.ended)
+    }
+
+    /// The same, where no breakpoints are written: the child goes on to the end.
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn run_to(&mut self, _position: u64) -> io::Result<bool> {
+        self.finish()?;
+        Ok(false)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn peek(&self, what: libc::c_uint, at: u64) -> io::Result<u64> {
+        // SAFETY: this thread's own; a word that is read may be -1, so that only it tells of an error.
+        let error = unsafe { libc::__errno_location() };
+        // SAFETY: as above.
+        unsafe { *error = 0 };
+        // SAFETY: the child is ours, traced and stopped; this reads a word of it.
+        let word = unsafe { libc::ptrace(what, self.pid, at, 0) };
+        match io::Error::last_os_error() {
+            error if word == -1 && error.raw_os_error() != Some(0) => Err(error),
+            _ => Ok(word as u64),
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn poke(&self, what: libc::c_uint, at: u64, word: u64) -> io::Result<()> {
+        // SAFETY: the child is ours, traced and stopped; this writes a word of it, whose page is its own
+        // then.
+        match unsafe { libc::ptrace(what, self.pid, at, word) } {
+            -1 => Err(io::Error::last_os_error()),
+            _ => Ok(()),
+        }
     }
 
     /// Lets the child go on to the end of its operation.

@@ -13,7 +13,7 @@ mod pairs;
 mod rule;
 mod scene;
 
-use lead::Lead;
+use lead::{Lead, Strayed};
 use pairs::Pair;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -73,36 +73,45 @@ struct Tried {
 
 /// Tries a pair at every instruction, and says what came of it.
 fn try_all(pair: &Pair, every: usize) -> Tried {
-    /// More would say no more.
-    const SHOWN: usize = 3;
     let start = Instant::now();
     let mut tried = Tried::default();
-    let mut lead = Lead::into(0);
-    loop {
-        let outcome = (pair.point)(&mut lead);
-        tried.points += 1;
-        match outcome {
-            Ok(raced) => tried.raced += usize::from(raced && lead.is_inside()),
-            Err(error) => {
-                tried.violations += 1;
-                if tried.violations <= SHOWN {
-                    println!("{} after {lead}: {error}", pair.name);
-                }
-            }
+    // First after the operation, which shows how long it is and what way it goes.
+    let mut end = Lead::to_the_end();
+    tried.note(pair, &end, (pair.point)(&mut end));
+    for instructions in (0..end.instructions()).step_by(every * pair.every) {
+        let mut lead = end.into(instructions);
+        let mut outcome = (pair.point)(&mut lead);
+        if outcome.as_ref().is_err_and(|error| error.is::<Strayed>()) {
+            lead = lead.by_steps();
+            outcome = (pair.point)(&mut lead);
         }
-        if lead.has_ended() || tried.violations > 10 * SHOWN && tried.violations == tried.points {
-            break;
-        }
-        lead = lead.further(every * pair.every);
+        tried.note(pair, &lead, outcome);
     }
     println!(
         "{:<36} {:>12} {:>7} {:>7} {:>10} {:>8.1}",
         pair.name,
-        lead.instructions(),
+        end.instructions(),
         tried.points,
         tried.raced,
         tried.violations,
         start.elapsed().as_secs_f32()
     );
     tried
+}
+
+impl Tried {
+    fn note(&mut self, pair: &Pair, lead: &Lead, outcome: Result<bool>) {
+        // More would say no more.
+        const SHOWN: usize = 3;
+        self.points += 1;
+        match outcome {
+            Ok(raced) => self.raced += usize::from(raced && lead.is_inside()),
+            Err(error) => {
+                self.violations += 1;
+                if self.violations <= SHOWN {
+                    println!("{} after {lead}: {error}", pair.name);
+                }
+            }
+        }
+    }
 }
