@@ -72,7 +72,7 @@ impl Lead {
     }
 
     /// So many instructions of the same way.
-    pub(crate) fn into(&self, instructions: usize) -> Self {
+    pub(crate) fn to(&self, instructions: usize) -> Self {
         let way = match self {
             Self::ToTheEnd { way, .. } | Self::Into { way, .. } => Rc::clone(way),
         };

@@ -77,9 +77,10 @@ fn try_all(pair: &Pair, every: usize) -> Tried {
     let mut tried = Tried::default();
     // First after the operation, which shows how long it is and what way it goes.
     let mut end = Lead::to_the_end();
-    tried.note(pair, &end, (pair.point)(&mut end));
+    let outcome = (pair.point)(&mut end);
+    tried.note(pair, &end, outcome);
     for instructions in (0..end.instructions()).step_by(every * pair.every) {
-        let mut lead = end.into(instructions);
+        let mut lead = end.to(instructions);
         let mut outcome = (pair.point)(&mut lead);
         if outcome.as_ref().is_err_and(|error| error.is::<Strayed>()) {
             lead = lead.by_steps();
