@@ -1,6 +1,9 @@
 //! The operations that a process is killed in, each with what it needs before it.
 
 use headcount::{Engine, EngineStats, Frontend, Permit, Publisher, Request, Table};
+use headcount_tests::Damage;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
 
 /// One operation of a process that may be killed at any instruction of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +13,8 @@ pub(crate) enum Operation {
     RouteWithTokens,
     FinishWithTokens,
     RouteMany,
+    /// Under the tag of an operation of long ago, of which there still is a witness.
+    RouteLongAfter,
     Publish,
     Join,
     Leave,
@@ -20,12 +25,13 @@ pub(crate) enum Operation {
     SetCaps,
 }
 
-pub(crate) const ALL: [Operation; 13] = [
+pub(crate) const ALL: [Operation; 14] = [
     Operation::Route,
     Operation::Finish,
     Operation::RouteWithTokens,
     Operation::FinishWithTokens,
     Operation::RouteMany,
+    Operation::RouteLongAfter,
     Operation::Publish,
     Operation::Join,
     Operation::Leave,
@@ -42,6 +48,8 @@ pub(crate) struct Prepared {
     frontend: Option<Frontend>,
     permits: Vec<Permit>,
     publisher: Option<Publisher>,
+    /// Another frontend of the process.
+    second: Option<Frontend>,
 }
 
 /// The statistics that are published.
@@ -61,7 +69,14 @@ impl Operation {
     pub(crate) fn prepare(self, table: &Table) -> Prepared {
         let joins = !matches!(self, Self::Join | Self::Reap | Self::Publish);
         let frontend = joins.then(|| table.join().expect("joins"));
+        let mut second = None;
         let permits = match (self, &frontend) {
+            (Self::RouteLongAfter, Some(frontend)) => {
+                let witness = table.join().expect("joins");
+                let permits = let_tags_come_round(frontend, &witness);
+                second = Some(witness);
+                permits
+            }
             (Self::Finish, Some(frontend)) => frontend.route_many(1).expect("routes"),
             (Self::FinishWithTokens, Some(frontend)) => {
                 let request = Request::new().tokens(50);
@@ -75,6 +90,7 @@ impl Operation {
             frontend,
             permits,
             publisher: publishes.then(|| table.publisher().expect("publishes")),
+            second,
         }
     }
 
@@ -85,6 +101,7 @@ impl Operation {
             frontend,
             permits,
             publisher,
+            second,
         } = prepared;
         let route = |request: &Request<'_>| {
             std::mem::forget(
@@ -96,6 +113,10 @@ impl Operation {
         match self {
             Self::Route => route(&Request::new()),
             Self::RouteWithTokens => route(&Request::new().tokens(50)),
+            Self::RouteLongAfter => {
+                route(&Request::new().pin(1));
+                std::mem::forget((permits, second));
+            }
             Self::Finish | Self::FinishWithTokens => drop(permits),
             Self::RouteMany => {
                 std::mem::forget(frontend.as_ref().map(|frontend| frontend.route_many(3)));
@@ -113,4 +134,40 @@ impl Operation {
             Self::SetCaps => std::mem::forget(table.set_caps(1, Some(500), Some(5_000))),
         }
     }
+}
+
+/// Has a frontend admit a request to engine 1, another one see that, and the lane of the former come round
+/// to where its next request there has the same tag. What it would have done in the meantime is left
+/// out, but for the ends of its eras.
+fn let_tags_come_round(frontend: &Frontend, witness: &Frontend) -> Vec<Permit> {
+    const TAGS: u64 = 1 << 29;
+    let table = frontend.table();
+    let descriptor = table.as_fd().as_raw_fd();
+    let path = format!("/proc/self/fd/{descriptor}");
+    let file = Damage::to(table, Path::new(&path));
+    let pin = |frontend: &Frontend, engine| {
+        let request = Request::new().pin(engine);
+        frontend.route_with(&request).expect("routes")
+    };
+    let first = pin(frontend, 1);
+    // The lane that it has used, and the number of its last operation.
+    let lanes = table.facts().lanes;
+    let (mut lane, mut number) = (0, 0);
+    for index in frontend.slot() * lanes..(frontend.slot() + 1) * lanes {
+        file.change("lanes", index as u64, 0, |operation| {
+            if operation > 0 {
+                (lane, number) = (index as u64, operation);
+            }
+            operation
+        });
+    }
+    let seen = pin(witness, 1);
+    let skip_to = |operation| file.change("lanes", lane, 0, |_| operation);
+    for end_of_an_era in [TAGS / 2, TAGS] {
+        skip_to(end_of_an_era - 2);
+        drop(pin(frontend, 0));
+    }
+    // The table's own row takes a number before the engine's does.
+    skip_to(TAGS + number - 2);
+    vec![first, seen]
 }

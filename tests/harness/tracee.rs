@@ -78,38 +78,47 @@ impl<R: Serialize + DeserializeOwned> Tracee<R> {
     /// Which instruction the child executes next. `None` on processors for which this is not written.
     pub fn position(&self) -> io::Result<Option<u64>> {
         #[cfg(target_arch = "x86_64")]
-        return self.peek(libc::PTRACE_PEEKUSER, INSTRUCTION_POINTER).map(Some);
+        return self
+            .peek(libc::PTRACE_PEEKUSER, INSTRUCTION_POINTER)
+            .map(Some);
         #[cfg(not(target_arch = "x86_64"))]
         Ok(None)
     }
 
-    /// Lets the child go on until it comes to an instruction, by a breakpoint there, which is far quicker
-    /// than step by step. False if the operation has ended, and the child never came there.
+    /// Lets the child go on until it has come to an instruction and has passed it so many times, by
+    /// a breakpoint there, which is far quicker than step by step. False if the operation has ended, and
+    /// the child never came there.
     #[cfg(target_arch = "x86_64")]
-    pub fn run_to(&mut self, position: u64) -> io::Result<bool> {
+    pub fn run_to(&mut self, position: u64, passes: usize) -> io::Result<bool> {
         const BREAKPOINT: u64 = 0xcc;
-        if self.position()? == Some(position) {
-            return Ok(true);
-        }
         let code = self.peek(libc::PTRACE_PEEKTEXT, position)?;
         let trap = code & !0xff | BREAKPOINT;
-        self.poke(libc::PTRACE_POKETEXT, position, trap)?;
-        self.go(libc::PTRACE_CONT)?;
-        match self.wait()? {
-            libc::SIGTRAP => {}
-            libc::SIGSTOP => self.ended = true,
-            other => return Err(stopped_by(other)),
-        }
-        self.poke(libc::PTRACE_POKETEXT, position, code)?;
-        if !self.ended {
+        for pass in 0..=passes {
+            if pass > 0 && !self.step()? {
+                return Ok(false);
+            }
+            if self.position()? == Some(position) {
+                continue;
+            }
+            self.poke(libc::PTRACE_POKETEXT, position, trap)?;
+            self.go(libc::PTRACE_CONT)?;
+            match self.wait()? {
+                libc::SIGTRAP => {}
+                libc::SIGSTOP => self.ended = true,
+                other => return Err(stopped_by(other)),
+            }
+            self.poke(libc::PTRACE_POKETEXT, position, code)?;
+            if self.ended {
+                return Ok(false);
+            }
             self.poke(libc::PTRACE_POKEUSER, INSTRUCTION_POINTER, position)?;
         }
-        Ok(!self.ended)
+        Ok(true)
     }
 
     /// The same, where no breakpoints are written: the child goes on to the end.
     #[cfg(not(target_arch = "x86_64"))]
-    pub fn run_to(&mut self, _position: u64) -> io::Result<bool> {
+    pub fn run_to(&mut self, _position: u64, _passes: usize) -> io::Result<bool> {
         self.finish()?;
         Ok(false)
     }

@@ -4,41 +4,45 @@ use crate::Result;
 use headcount_tests::Tracee;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-/// The way of an operation that nothing disturbs: where it is before each of its instructions. Empty on
-/// processors for which breakpoints are not written.
+/// The way of an operation that nothing disturbs: where it is before each of its instructions, and how
+/// often it has been there before. Empty on processors for which breakpoints are not written.
 #[derive(Debug, Default)]
-pub(crate) struct Way {
-    positions: Vec<u64>,
-    /// For each instruction the last one before it, or itself, at which the operation is for the first
-    /// time: a breakpoint finds it.
-    landmarks: Vec<usize>,
-}
+pub(crate) struct Way(Vec<(u64, usize)>);
 
 impl Way {
     fn of(positions: Vec<u64>) -> Self {
-        let mut seen = std::collections::HashSet::new();
-        let mut last = 0;
-        let landmarks = (positions.iter().enumerate())
-            .map(|(at, position)| {
-                if seen.insert(position) {
-                    last = at;
-                }
-                last
-            })
-            .collect();
-        Self {
-            positions,
-            landmarks,
-        }
+        let mut seen = HashMap::new();
+        let way = positions.into_iter().map(|position| {
+            let times = seen.entry(position).or_insert(0);
+            *times += 1;
+            (position, *times - 1)
+        });
+        Self(way.collect())
     }
 
-    /// The last landmark on the way to an instruction, and where it lies.
-    fn landmark(&self, instructions: usize) -> Option<(usize, u64)> {
-        let at = *self.landmarks.get(instructions)?;
-        Some((at, *self.positions.get(at)?))
+    /// From where single steps lead to an instruction: what has been done there, the position, and how
+    /// often it is passed before.
+    fn landmark(&self, instructions: usize) -> Option<(usize, u64, usize)> {
+        /// What a breakpoint costs, in steps.
+        const STOP: usize = 4;
+        let way = self.0.get(..=instructions)?;
+        let mut best = None;
+        let mut least = usize::MAX;
+        for (at, &(position, passes)) in way.iter().enumerate().rev() {
+            let steps = instructions - at;
+            if steps >= least {
+                break;
+            }
+            if steps + passes * STOP < least {
+                least = steps + passes * STOP;
+                best = Some((at, position, passes));
+            }
+        }
+        best
     }
 }
 
@@ -106,8 +110,8 @@ impl Lead {
             }
             Self::Into { instructions, way } => {
                 let mut done = 0;
-                if let Some((at, position)) = way.landmark(*instructions) {
-                    if !child.run_to(position)? {
+                if let Some((at, position, passes)) = way.landmark(*instructions) {
+                    if !child.run_to(position, passes)? {
                         return Err(Strayed.into());
                     }
                     done = at;
@@ -125,7 +129,13 @@ impl Lead {
 
     /// Whether the child has begun its operation and not ended it.
     pub(crate) fn is_inside(&self) -> bool {
-        matches!(self, Self::Into { instructions: 1.., .. })
+        matches!(
+            self,
+            Self::Into {
+                instructions: 1..,
+                ..
+            }
+        )
     }
 
     pub(crate) fn has_ended(&self) -> bool {

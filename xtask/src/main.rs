@@ -22,7 +22,8 @@ enum Task {
     /// integration and documentation tests, the burst example, with Python the package, and with valgrind
     /// the instruction counts.
     Test,
-    /// What takes longer: all models, kills and steps at every 101st instruction, a minute's soak.
+    /// What takes longer: all models, kills at every 101st instruction, steps at every 11th, a minute's
+    /// soak.
     Proof,
     /// The loom models of the algorithms: all interleavings within stated bounds.
     Loom {
@@ -34,12 +35,16 @@ enum Task {
         /// Only faults whose name contains this.
         filter: Option<String>,
     },
-    /// Kills a process at every instruction of every operation.
+    /// Kills a process at every instruction of every operation; then stops one at every instruction, and
+    /// has another process act there.
     Crash {
         /// Only every so-manieth instruction.
         #[arg(long, default_value_t = 1)]
         every: usize,
-        /// Only operations whose name contains this: Route, Join, Reap and so on.
+        /// Only the one or the other.
+        #[arg(long)]
+        only: Option<Only>,
+        /// Only operations and pairs of them whose name contains this: Route, Join, Reap-Open and so on.
         #[arg(default_value = "")]
         operation: String,
     },
@@ -81,13 +86,24 @@ enum Task {
     VllmE2e,
 }
 
+/// A part of `cargo xtask crash`.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+enum Only {
+    Kills,
+    Steps,
+}
+
 fn main() -> ExitCode {
     let result = match Task::parse() {
         Task::Test => test(),
         Task::Proof => proof(),
         Task::Loom { filter } => loom(filter.as_deref()),
         Task::Mutants { filter } => mutants::run(filter.as_deref()),
-        Task::Crash { every, operation } => crash(every, &operation),
+        Task::Crash {
+            every,
+            only,
+            operation,
+        } => crash(every, only, &operation),
         Task::Soak { seconds } => soak(seconds),
         Task::HttpBench {
             rounds,
@@ -163,7 +179,8 @@ fn test() -> Result<(), Failed> {
 
 fn proof() -> Result<(), Failed> {
     loom(None)?;
-    crash(101, "")?;
+    kills(101, "")?;
+    steps(11, "")?;
     soak(60)?;
     println!("-- all proved");
     Ok(())
@@ -187,7 +204,26 @@ fn command() -> Result<(), Failed> {
     cargo("the command's parts", &arguments).run()
 }
 
-fn crash(every: usize, operation: &str) -> Result<(), Failed> {
+fn crash(every: usize, only: Option<Only>, operation: &str) -> Result<(), Failed> {
+    if only != Some(Only::Steps) {
+        kills(every, operation)?;
+    }
+    if only != Some(Only::Kills) {
+        steps(every, operation)?;
+    }
+    Ok(())
+}
+
+fn kills(every: usize, operation: &str) -> Result<(), Failed> {
+    traced("the crashes", "crash", every, operation)
+}
+
+fn steps(every: usize, pair: &str) -> Result<(), Failed> {
+    traced("the steps", "step", every, pair)
+}
+
+/// Runs a program that leads processes instruction by instruction.
+fn traced(name: &'static str, program: &str, every: usize, which: &str) -> Result<(), Failed> {
     let every = every.to_string();
     let arguments = [
         "run",
@@ -195,14 +231,12 @@ fn crash(every: usize, operation: &str) -> Result<(), Failed> {
         "--package",
         "headcount-tests",
         "--bin",
-        "crash",
+        program,
         "--",
+        &every,
+        which,
     ];
-    cargo(
-        "the crashes",
-        &[&arguments[..], &[&every, operation]].concat(),
-    )
-    .run()
+    cargo(name, &arguments).run()
 }
 
 fn soak(seconds: u64) -> Result<(), Failed> {

@@ -43,8 +43,7 @@ const WAITING: [Waiting; 7] = [
         first: |table| table.add(&Engine::named("x")),
         second: |table| table.add(&Engine::named("y")),
         holds: |outcome| {
-            is_at(&outcome.view, "x", &outcome.first)
-                && is_at(&outcome.view, "y", &outcome.second)
+            is_at(&outcome.view, "x", &outcome.first) && is_at(&outcome.view, "y", &outcome.second)
         },
     },
     Waiting {
@@ -155,12 +154,12 @@ const FREE: [Free; 7] = [
 ];
 
 pub(super) fn pairs() -> Vec<Pair> {
-    let waiting = WAITING.into_iter().map(|pair| {
-        Pair::new(pair.name, move |lead| pair.point(lead)).every(7)
-    });
-    let free = FREE.into_iter().map(|pair| {
-        Pair::new(pair.name, move |lead| pair.point(lead)).every(3)
-    });
+    let waiting = WAITING
+        .into_iter()
+        .map(|pair| Pair::new(pair.name, move |lead| pair.point(lead)).every(7));
+    let free = FREE
+        .into_iter()
+        .map(|pair| Pair::new(pair.name, move |lead| pair.point(lead)).every(3));
     waiting.chain(free).collect()
 }
 
@@ -174,7 +173,11 @@ fn done(result: headcount::Result<usize>) -> Done {
 }
 
 fn changer(table: &Table, change: Change) -> Result<Tracee<Done>> {
-    Ok(Tracee::fork(|| table.clone(), |table| change(&table), done)?)
+    Ok(Tracee::fork(
+        || table.clone(),
+        |table| change(&table),
+        done,
+    )?)
 }
 
 fn is_at(view: &View, name: &str, slot: &Done) -> bool {
@@ -193,11 +196,16 @@ fn has_caps_and_weight(outcome: &Outcome) -> bool {
 /// Fails if two engines have the same name.
 fn names_are_of_one(view: &View) -> Result<()> {
     let is_double = |engine: &EngineView| {
-        let same = view.engines.iter().filter(|other| other.name == engine.name);
+        let same = view
+            .engines
+            .iter()
+            .filter(|other| other.name == engine.name);
         same.count() > 1
     };
     let double = view.engines.iter().find(|engine| is_double(engine));
-    ensure(double.is_none(), || format!("two engines are named alike: {double:?}"))
+    ensure(double.is_none(), || {
+        format!("two engines are named alike: {double:?}")
+    })
 }
 
 impl Waiting {

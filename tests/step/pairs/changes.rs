@@ -84,8 +84,13 @@ pub(crate) const CHANGES: [Change; 28] = [
     }),
     change("LowerWeight", |scene| Ok(scene.table.set_weight(0, 0.5)?)),
     change("RaiseWeight", |scene| Ok(scene.table.set_weight(1, 2.0)?)),
-    change("LowerCap", |scene| Ok(scene.table.set_caps(0, Some(2), None)?)),
-    change("RaiseCap", |scene| Ok(scene.table.set_caps(2, None, None)?)).after(|scene| {
+    change("LowerCap", |scene| {
+        Ok(scene.table.set_caps(0, Some(2), None)?)
+    }),
+    change("RaiseCap", |scene| {
+        Ok(scene.table.set_caps(2, None, None)?)
+    })
+    .after(|scene| {
         scene.table.set_caps(2, Some(0), None)?;
         Ok(scene.table.up(2)?)
     }),

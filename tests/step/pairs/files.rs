@@ -146,8 +146,7 @@ impl Openers {
         if self.exists {
             create(&path)?;
         }
-        let mut child: Tracee<Seen> =
-            Tracee::fork(|| (), |()| (self.first)(&path), seen)?;
+        let mut child: Tracee<Seen> = Tracee::fork(|| (), |()| (self.first)(&path), seen)?;
         lead.lead(&mut child)?;
         let was_there = path.exists();
         let second = match (self.second)(&path) {

@@ -7,7 +7,7 @@ use crate::lead::Lead;
 use crate::scene::{Scene, ensure};
 use headcount::{Engine, Table};
 use headcount_tests::Tracee;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -16,16 +16,24 @@ use std::os::unix::fs::FileExt;
 const LENGTH: usize = 200;
 
 pub(super) fn pairs() -> Vec<Pair> {
-    let half_way = Cell::new(None);
-    vec![
-        Pair::new("Rename-View", viewed_while_renamed).every(3),
-        Pair::new("View-Rename", renamed_while_viewed),
+    let once = RefCell::new(HalfWay::writing("b"));
+    let twice = RefCell::new(["b", "c"].map(HalfWay::writing));
+    let half_way = [
         Pair::new("View-RenameHalfway", move |lead| {
-            half_renamed_while_viewed(&half_way, lead)
+            half_renamed_while_viewed(&mut once.borrow_mut(), lead)
         })
-        .every(5),
-        Pair::new("Find-Rename", renamed_while_found),
-    ]
+        .every(11),
+        Pair::new("View-RenameHalfwayAfterDeath", move |lead| {
+            half_renamed_again_while_viewed(&mut twice.borrow_mut(), lead)
+        })
+        .every(11),
+    ];
+    let others = vec![
+        Pair::new("Rename-View", viewed_while_renamed).every(7),
+        Pair::new("View-Rename", renamed_while_viewed).every(7),
+        Pair::new("Find-Rename", renamed_while_found).every(3),
+    ];
+    others.into_iter().chain(half_way).collect()
 }
 
 fn name(letter: &str) -> String {
@@ -44,18 +52,18 @@ fn shown(table: &Table) -> Option<String> {
     view.engine(0).map(|engine| engine.name.clone())
 }
 
-/// Fails if it is neither of the two names. A slot whose name changes has none.
+/// Fails if it is none of the names. A slot whose name changes has none.
 fn is_whole(shown: Option<&str>) -> Result<()> {
     let whole = shown.is_none_or(|shown| {
-        shown.is_empty() || shown == name("a") || shown == name("b")
+        shown.is_empty() || ["a", "b", "c"].iter().any(|letter| shown == name(letter))
     });
     ensure(whole, || format!("a torn name was shown: {shown:?}"))
 }
 
-/// A child that is about to give the slot, which is free, to the other engine.
-fn adder(scene: &Scene) -> Result<Tracee<Option<usize>>> {
+/// A child that is about to give the slot, which is free, to the engine of that name.
+fn adder(table: &Table, letter: &str) -> Result<Tracee<Option<usize>>> {
     Ok(Tracee::fork(
-        || (scene.table.clone(), Engine::named(name("b"))),
+        || (table.clone(), Engine::named(name(letter))),
         |(table, engine)| table.add(&engine),
         |added| added.ok(),
     )?)
@@ -64,7 +72,7 @@ fn adder(scene: &Scene) -> Result<Tracee<Option<usize>>> {
 fn viewed_while_renamed(lead: &mut Lead) -> Result<bool> {
     let scene = scene()?;
     scene.table.remove(0)?;
-    let mut child = adder(&scene)?;
+    let mut child = adder(&scene.table, "b")?;
     lead.lead(&mut child)?;
     let seen = shown(&scene.table);
     ensure(seen.is_none() || seen == Some(name("b")), || {
@@ -110,38 +118,107 @@ fn renamed_while_viewed(lead: &mut Lead) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether the table's file holds parts of both names.
-fn is_half_way(file: &File) -> Result<bool> {
+/// Whether a part of a name, and no more, stands in the table's file.
+fn is_half_way(table: &Table, letter: u8) -> Result<bool> {
+    let file = File::from(table.as_fd().try_clone_to_owned()?);
     let mut bytes = vec![0; file.metadata()?.len() as usize];
     file.read_exact_at(&mut bytes, 0)?;
-    let count = |letter| bytes.iter().filter(|byte| **byte == letter).count();
-    Ok(count(b'a') > LENGTH / 4 && count(b'b') > LENGTH / 4)
+    let written = bytes.iter().filter(|byte| **byte == letter).count();
+    Ok((LENGTH / 4..LENGTH).contains(&written))
 }
 
-/// Three processes: while one views the table, the second is stopped in the middle of writing the name.
-/// `half_way` keeps how far that is.
-fn half_renamed_while_viewed(half_way: &Cell<Option<usize>>, lead: &mut Lead) -> Result<bool> {
+/// One that is in the middle of writing a name.
+struct HalfWay {
+    letter: &'static str,
+    /// How it comes there, once that is known.
+    lead: Option<Lead>,
+}
+
+impl HalfWay {
+    fn writing(letter: &'static str) -> Self {
+        Self { letter, lead: None }
+    }
+
+    /// A child that is stopped there. `scene` is as the slot is found, for a child that shows the way.
+    fn start(
+        &mut self,
+        table: &Table,
+        scene: impl Fn() -> Result<Scene>,
+    ) -> Result<Tracee<Option<usize>>> {
+        let mut lead = match self.lead.take() {
+            Some(lead) => lead,
+            None => self.find(&scene()?.table, &scene()?.table)?,
+        };
+        let mut child = adder(table, self.letter)?;
+        lead.lead(&mut child)?;
+        self.lead = Some(lead);
+        // The way there is not always equally long.
+        while !is_half_way(table, self.letter.as_bytes()[0])? {
+            ensure(child.step()?, || "it never was half-way".into())?;
+        }
+        Ok(child)
+    }
+
+    /// How far it is, in one table, and the way there, in another.
+    fn find(&self, table: &Table, other: &Table) -> Result<Lead> {
+        let mut child = adder(table, self.letter)?;
+        let mut steps = 0;
+        while !is_half_way(table, self.letter.as_bytes()[0])? {
+            ensure(child.step()?, || "it never was half-way".into())?;
+            steps += 1;
+        }
+        let mut end = Lead::to_the_end();
+        end.lead(&mut adder(other, self.letter)?)?;
+        Ok(end.to(steps))
+    }
+}
+
+/// The first engine has left.
+fn scene_without() -> Result<Scene> {
     let scene = scene()?;
-    let file = File::from(scene.table.as_fd().try_clone_to_owned()?);
+    scene.table.remove(0)?;
+    Ok(scene)
+}
+
+/// Three processes: while the first views the table, the second is stopped in the middle of writing the
+/// name.
+fn half_renamed_while_viewed(half_way: &mut HalfWay, lead: &mut Lead) -> Result<bool> {
+    let scene = scene()?;
     let mut child = viewer(&scene)?;
     lead.lead(&mut child)?;
     scene.table.remove(0)?;
-    let mut renamer = adder(&scene)?;
-    // The last steps one by one, for the way there is not always equally long.
-    const LAST: usize = 20;
-    for _ in LAST..half_way.get().unwrap_or(0) {
-        renamer.step()?;
-    }
-    let mut steps = half_way.get().unwrap_or(0).saturating_sub(LAST);
-    while !is_half_way(&file)? {
-        ensure(renamer.step()?, || "it never was half-way".into())?;
-        steps += 1;
-    }
-    half_way.set(Some(steps));
-    let seen = child.report()?;
+    let renamer = half_way.start(&scene.table, scene_without)?;
+    half_renamed(scene, child, renamer)
+}
+
+/// Four processes: the same, and another has died there before.
+fn half_renamed_again_while_viewed(
+    [dead, half_way]: &mut [HalfWay; 2],
+    lead: &mut Lead,
+) -> Result<bool> {
+    let scene = scene()?;
+    let mut child = viewer(&scene)?;
+    lead.lead(&mut child)?;
+    scene.table.remove(0)?;
+    drop(dead.start(&scene.table, scene_without)?);
+    let dead = std::cell::RefCell::new(dead);
+    let renamer = half_way.start(&scene.table, || {
+        let scene = scene_without()?;
+        drop(dead.borrow_mut().start(&scene.table, scene_without)?);
+        Ok(scene)
+    })?;
+    half_renamed(scene, child, renamer)
+}
+
+fn half_renamed(
+    scene: Scene,
+    mut viewer: Tracee<Option<String>>,
+    mut renamer: Tracee<Option<usize>>,
+) -> Result<bool> {
+    let seen = viewer.report()?;
     is_whole(seen.as_deref())?;
     ensure(renamer.report()? == Some(0), || "it was not added".into())?;
-    drop((child, renamer));
+    drop((viewer, renamer));
     scene.ends_well()?;
     // It saw the slot before the name changed.
     Ok(seen.is_some())
@@ -159,7 +236,9 @@ fn renamed_while_found(lead: &mut Lead) -> Result<bool> {
     scene.table.add(&Engine::named(name("b")))?;
     let found = child.report()?;
     let fits = found.is_none() || found == Some(0) && lead.instructions() > 0;
-    ensure(fits, || format!("the engine that left was found: {found:?}"))?;
+    ensure(fits, || {
+        format!("the engine that left was found: {found:?}")
+    })?;
     drop(child);
     scene.ends_well()?;
     Ok(true)

@@ -38,9 +38,8 @@ pub(super) fn pairs() -> Vec<Pair> {
             Ok(None)
         }),
     ];
-    let joins = ACTS.map(|(name, act)| {
-        Pair::new(format!("Join-{name}"), move |lead| join(act, lead)).every(7)
-    });
+    let joins = ACTS
+        .map(|(name, act)| Pair::new(format!("Join-{name}"), move |lead| join(act, lead)).every(7));
     let leaves = ACTS.map(|(name, act)| {
         Pair::new(format!("Leave-{name}"), move |lead| leave(act, lead)).every(3)
     });
@@ -63,12 +62,19 @@ fn places_are(scene: &Scene, mut slots: Vec<usize>) -> Result<()> {
     slots.push(scene.own.slot());
     slots.sort_unstable();
     let view = scene.table.snapshot();
-    let found: Vec<usize> = view.frontends.iter().map(|frontend| frontend.slot).collect();
+    let found: Vec<usize> = view
+        .frontends
+        .iter()
+        .map(|frontend| frontend.slot)
+        .collect();
     ensure(found == slots, || {
         format!("the frontends in places {slots:?} are shown in {found:?}")
     })?;
     let wrong = view.frontends.iter().find(|frontend| {
-        let held = scene.permits.iter().filter(|_| frontend.slot == scene.own.slot());
+        let held = scene
+            .permits
+            .iter()
+            .filter(|_| frontend.slot == scene.own.slot());
         !frontend.alive || frontend.in_flight != held.count() as u64
     });
     ensure(wrong.is_none(), || format!("shown is {wrong:?}"))
@@ -95,7 +101,9 @@ fn join(act: Act, lead: &mut Lead) -> Result<bool> {
     let is_there = scene.table.snapshot().frontends.len() > 1;
     let is_dead_there = scene.table.snapshot().frontends.iter().any(|f| !f.alive);
     let other = act(&mut scene)?;
-    let slot = child.report()?.ok_or("there was a place, and it did not join")?;
+    let slot = child
+        .report()?
+        .ok_or("there was a place, and it did not join")?;
     // In case that its own reap came before that of the other was over.
     scene.reap()?;
     let slots = [slot].into_iter().chain(other.as_ref().map(Frontend::slot));
@@ -113,11 +121,7 @@ fn join(act: Act, lead: &mut Lead) -> Result<bool> {
 
 fn leave(act: Act, lead: &mut Lead) -> Result<bool> {
     let mut scene = scene(5)?;
-    let mut child: Tracee<()> = Tracee::fork(
-        || scene.table.join().expect("joins"),
-        drop,
-        |()| (),
-    )?;
+    let mut child: Tracee<()> = Tracee::fork(|| scene.table.join().expect("joins"), drop, |()| ())?;
     scene.leave_dead(&[1])?;
     lead.lead(&mut child)?;
     let places = scene.table.snapshot().frontends;
@@ -128,7 +132,10 @@ fn leave(act: Act, lead: &mut Lead) -> Result<bool> {
     if scene.own.slot() != 0 {
         scene.permits.clear();
     }
-    places_are(&scene, other.as_ref().map(Frontend::slot).into_iter().collect())?;
+    places_are(
+        &scene,
+        other.as_ref().map(Frontend::slot).into_iter().collect(),
+    )?;
     scene.counts_are_exact(&[])?;
     drop((child, other));
     scene.permits.clear();
@@ -160,11 +167,7 @@ fn two_for_one_place(lead: &mut Lead) -> Result<bool> {
 /// The place of one that leaves goes to another, when it has left and not before.
 fn place_that_is_left(lead: &mut Lead) -> Result<bool> {
     let scene = scene(2)?;
-    let mut child: Tracee<()> = Tracee::fork(
-        || scene.table.join().expect("joins"),
-        drop,
-        |()| (),
-    )?;
+    let mut child: Tracee<()> = Tracee::fork(|| scene.table.join().expect("joins"), drop, |()| ())?;
     lead.lead(&mut child)?;
     let is_there = scene.table.snapshot().frontends.len() > 1;
     let other = match is_there && !lead.has_ended() {

@@ -29,10 +29,7 @@ pub(super) fn pairs() -> Vec<Pair> {
         }),
         Pair::new("Reap-Reap", two_reaps),
         Pair::new("Reap-Open", opened_while_reaped).every(3),
-        Pair::new("Open-Reap", |lead| {
-            open(lead, |scene| scene.reap())
-        })
-        .every(7),
+        Pair::new("Open-Reap", |lead| open(lead, |scene| scene.reap())).every(7),
         Pair::new("Open-Open", |lead| {
             open(lead, |scene| {
                 Table::options().from_fd(&scene.table)?;
@@ -156,8 +153,7 @@ fn opened_while_reaped(lead: &mut Lead) -> Result<bool> {
     let mut child = reaper(&scene.table)?;
     lead.lead(&mut child)?;
     let is_counted = in_flight(&scene.table) > 0;
-    let mut opener: Forked<Seen> =
-        Forked::start(|| look(&Table::options().from_fd(&scene.table)))?;
+    let mut opener: Forked<Seen> = Forked::start(|| look(&Table::options().from_fd(&scene.table)))?;
     if opener.is_kept_waiting()? {
         child.finish()?;
     }
@@ -189,9 +185,10 @@ fn open(lead: &mut Lead, act: impl Fn(&mut Scene) -> Result<()>) -> Result<bool>
     act(&mut scene)?;
     within_the_cap(&scene)?;
     let (in_flight, dead) = child.report()?;
-    ensure((in_flight as usize, dead) == (scene.permits.len(), 0), || {
-        format!("K4: opened with {in_flight} in flight and {dead} dead")
-    })?;
+    ensure(
+        (in_flight as usize, dead) == (scene.permits.len(), 0),
+        || format!("K4: opened with {in_flight} in flight and {dead} dead"),
+    )?;
     scene.counts_are_exact(&[])?;
     drop(child);
     scene.permits.clear();

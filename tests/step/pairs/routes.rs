@@ -124,9 +124,15 @@ fn caps_hold(before: &View, view: &View) -> Result<()> {
     for engine in &view.engines {
         let (requests, tokens) = (before.engine(engine.index))
             .map_or((0, 0), |before| (before.in_flight, before.tokens));
-        let requests = engine.max_in_flight.is_none_or(|cap| engine.in_flight <= cap.max(requests));
-        let tokens = engine.max_tokens.is_none_or(|cap| engine.tokens <= cap.max(tokens));
-        ensure(requests && tokens, || format!("C4: over its cap: {engine:?}"))?;
+        let requests = engine
+            .max_in_flight
+            .is_none_or(|cap| engine.in_flight <= cap.max(requests));
+        let tokens = engine
+            .max_tokens
+            .is_none_or(|cap| engine.tokens <= cap.max(tokens));
+        ensure(requests && tokens, || {
+            format!("C4: over its cap: {engine:?}")
+        })?;
     }
     let requests: u32 = view.engines.iter().map(|engine| engine.in_flight).sum();
     let tokens: u32 = view.engines.iter().map(|engine| engine.tokens).sum();

@@ -67,8 +67,11 @@ fn replace(scene: &Scene) -> Result<()> {
 
 fn arrives_while_stats_are_read(lead: &mut Lead) -> Result<bool> {
     let scene = scene()?;
-    let mut child: Tracee<[u32; 2]> =
-        Tracee::fork(|| scene.table.clone(), |table| running(&table), |found| found)?;
+    let mut child: Tracee<[u32; 2]> = Tracee::fork(
+        || scene.table.clone(),
+        |table| running(&table),
+        |found| found,
+    )?;
     lead.lead(&mut child)?;
     replace(&scene)?;
     let found = child.report()?;

@@ -95,22 +95,32 @@ fn catch(catcher: Catcher, copy: &Path) -> Result<bool, Failed> {
         Catcher::Unit(name) => (&["--package", "headcount", "--lib"], name),
         Catcher::Test(suite, name) => (&["--package", "headcount-tests", "--test", suite], name),
         Catcher::Python(test) => return python::catches(copy, test),
+        Catcher::Step(pair) => return catch_traced("step", pair, &manifest),
+        Catcher::Crash(operation) => return catch_traced("crash", operation, &manifest),
     };
     let mut arguments = vec!["test", "--quiet", "--manifest-path", &manifest];
     arguments.extend(package);
-    let build = [arguments.as_slice(), &["--no-run"]].concat();
-    cargo("the fault", &build)
-        .quiet()
-        .succeeds()?
-        .then_some(())
-        .ok_or_else(|| {
-            Failed(format!(
-                "this fault does not compile; see {}",
-                copy.display()
-            ))
-        })?;
+    compile(&[arguments.as_slice(), &["--no-run"]].concat(), copy)?;
     arguments.extend(["--", filter]);
     Ok(!cargo("the catcher", &arguments).quiet().succeeds()?)
+}
+
+/// Whether a program fails that leads processes instruction by instruction.
+fn catch_traced(program: &str, which: &str, manifest: &str) -> Result<bool, Failed> {
+    let package = ["--package", "headcount-tests", "--bin", program];
+    let options = ["--quiet", "--release", "--manifest-path", manifest];
+    let of = |task| [&[task][..], &options, &package].concat();
+    compile(&of("build"), Path::new(manifest))?;
+    let run = [of("run").as_slice(), &["--", "1", which]].concat();
+    Ok(!cargo("the catcher", &run).quiet().succeeds()?)
+}
+
+fn compile(build: &[&str], copy: &Path) -> Result<(), Failed> {
+    let compiles = cargo("the fault", build).quiet().succeeds()?;
+    compiles.then_some(()).ok_or_else(|| {
+        let copy = copy.display();
+        Failed(format!("this fault does not compile; see {copy}"))
+    })
 }
 
 #[cfg(test)]

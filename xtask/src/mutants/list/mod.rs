@@ -10,6 +10,7 @@ mod ids;
 mod opening;
 mod process;
 mod publishing;
+mod steps;
 
 use std::fmt;
 
@@ -35,6 +36,10 @@ pub(crate) enum Catcher {
     Test(&'static str, &'static str),
     /// A test of the Python package, as pytest names it below python/tests.
     Python(&'static str),
+    /// A pair, or those whose name contains this: one is stopped at each instruction while another acts.
+    Step(&'static str),
+    /// An operation at each instruction of which a process is killed.
+    Crash(&'static str),
 }
 
 impl fmt::Display for Catcher {
@@ -44,6 +49,8 @@ impl fmt::Display for Catcher {
             Self::Unit(name) => write!(f, "the unit test {name}"),
             Self::Test(suite, name) => write!(f, "{suite}::{name}"),
             Self::Python(test) => f.write_str(test),
+            Self::Step(pair) => write!(f, "the pair {pair}"),
+            Self::Crash(operation) => write!(f, "kills in {operation}"),
         }
     }
 }
@@ -93,6 +100,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         process::FAULTS,
         face::FAULTS,
         fronts::FAULTS,
+        steps::FAULTS,
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,100 @@
+//! What is caught when a process is stopped, or killed, at every instruction of the code that ships.
+
+use super::{Catcher, Mutant, fault};
+
+const SCAN: &str = "src/algorithm/scan.rs";
+const NAME: &str = "src/algorithm/name.rs";
+const ENGINE_LIST: &str = "src/engine_list.rs";
+
+pub(super) const FAULTS: &[Mutant] = &[
+    fault(
+        "stepped: the chosen word is not compared with its rank",
+        SCAN,
+        &[(
+            "if seen.rank() == least.rank {",
+            "if seen.rank() <= i64::MAX {",
+        )],
+        Catcher::Step("Route-TieAndPin"),
+    ),
+    fault(
+        "stepped: a choice by count does not look at the roster again",
+        SCAN,
+        &[(
+            "            && self.roster() == roster;",
+            "            && self.roster().in_use() > 0;",
+        )],
+        Catcher::Step("Route-LowerWeight"),
+    ),
+    fault(
+        "stepped: a failed attempt uses a turn up",
+        "src/operation.rs",
+        &[("tied = is_tied;", "tied |= is_tied;")],
+        Catcher::Step("RouteTied-PinTwo"),
+    ),
+    fault(
+        "stepped: a reap empties the table's row before those of the engines",
+        "src/algorithm/registry.rs",
+        &[(
+            "for row in 0..=engines {",
+            "for row in (0..=engines).rev() {",
+        )],
+        Catcher::Step("Reap-Route"),
+    ),
+    fault(
+        "stepped: a newcomer is shown the statistics of the engine before",
+        "src/stats.rs",
+        &[(
+            "let none_arrived = reading.arrivals() == self.engines().arrivals();",
+            "let none_arrived = reading.arrivals() <= self.engines().arrivals();",
+        )],
+        Catcher::Step("AddInPlace-ReadStats"),
+    ),
+    fault(
+        "stepped: an engine that comes back with requests is made a new one",
+        ENGINE_LIST,
+        &[(
+            "vacant = Some((slot, word.value() == 0));",
+            "vacant = Some((slot, true));",
+        )],
+        Catcher::Step("Finish-ComesBack"),
+    ),
+    fault(
+        "stepped: those who change engines do not exclude each other",
+        ENGINE_LIST,
+        &[("while !lock\n", "while false && !lock\n")],
+        Catcher::Step("Add-AddSame"),
+    ),
+    fault(
+        "stepped: a name is read that has changed meanwhile",
+        NAME,
+        &[(
+            "(stood && generation % 2 == 0)",
+            "(generation % 2 == 0 && (stood || !stood))",
+        )],
+        Catcher::Step("View-Rename"),
+    ),
+    fault(
+        "stepped: a name is read that is being written",
+        NAME,
+        &[("(stood && generation % 2 == 0)", "stood")],
+        Catcher::Step("View-RenameHalfway"),
+    ),
+    fault(
+        "stepped: a name is written under an even generation after a death",
+        NAME,
+        &[(
+            "self.generation.load(Ordering::Relaxed) | 1;",
+            "self.generation.load(Ordering::Relaxed) + 1;",
+        )],
+        Catcher::Step("View-RenameHalfwayAfterDeath"),
+    ),
+    fault(
+        "killed: a lane does not write down that its era has ended",
+        "src/algorithm/counter/evidence.rs",
+        &[(
+            "lane.era.store(Era::of(begun), Ordering::Relaxed);",
+            "let _ = (lane, Era::of(begun));",
+        )],
+        Catcher::Crash("RouteLongAfter"),
+    ),
+];
