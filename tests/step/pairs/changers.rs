@@ -8,8 +8,8 @@ use crate::scene::{Scene, ensure, named};
 use headcount::{Engine, EngineState, EngineView, Table, View};
 use headcount_tests::{Forked, Tracee};
 
-/// A change of the list, and what comes of it: the engine's number if it is an addition.
-type Change = fn(&Table) -> headcount::Result<usize>;
+/// A change of the list.
+type Change = fn(&Table) -> headcount::Result<()>;
 
 /// What came of two changes: each one's result, and what the table shows then.
 struct Outcome {
@@ -18,7 +18,7 @@ struct Outcome {
     view: View,
 }
 
-type Done = std::result::Result<usize, String>;
+type Done = std::result::Result<(), String>;
 
 /// Two changes that wait for each other.
 struct Waiting {
@@ -31,8 +31,8 @@ struct Waiting {
 const WAITING: [Waiting; 7] = [
     Waiting {
         name: "Add-AddSame",
-        first: |table| table.add(&Engine::named("x")),
-        second: |table| table.add(&Engine::named("x")),
+        first: |table| table.add(&Engine::named("x")).map(drop),
+        second: |table| table.add(&Engine::named("x")).map(drop),
         holds: |outcome| match (&outcome.first, &outcome.second) {
             (Ok(_), Err(error)) | (Err(error), Ok(_)) => error.starts_with("NameTaken"),
             _ => false,
@@ -40,48 +40,53 @@ const WAITING: [Waiting; 7] = [
     },
     Waiting {
         name: "Add-AddOther",
-        first: |table| table.add(&Engine::named("x")),
-        second: |table| table.add(&Engine::named("y")),
+        first: |table| table.add(&Engine::named("x")).map(drop),
+        second: |table| table.add(&Engine::named("y")).map(drop),
         holds: |outcome| {
-            is_at(&outcome.view, "x", &outcome.first) && is_at(&outcome.view, "y", &outcome.second)
+            outcome.first.is_ok()
+                && is_there(&outcome.view, "x")
+                && outcome.second.is_ok()
+                && is_there(&outcome.view, "y")
         },
     },
     Waiting {
         name: "Add-Remove",
-        first: |table| table.add(&Engine::named("x")),
-        second: |table| table.remove(0).map(|_| 0),
+        first: |table| table.add(&Engine::named("x")).map(drop),
+        second: |table| table.remove(0).map(drop),
         holds: |outcome| {
-            is_at(&outcome.view, "x", &outcome.first)
+            outcome.first.is_ok()
+                && is_there(&outcome.view, "x")
                 && outcome.second.is_ok()
                 && named(&outcome.view, "0").is_none()
         },
     },
     Waiting {
         name: "Remove-Add",
-        first: |table| table.remove(0).map(|_| 0),
-        second: |table| table.add(&Engine::named("x")),
+        first: |table| table.remove(0).map(drop),
+        second: |table| table.add(&Engine::named("x")).map(drop),
         holds: |outcome| {
-            is_at(&outcome.view, "x", &outcome.second)
+            outcome.second.is_ok()
+                && is_there(&outcome.view, "x")
                 && outcome.first.is_ok()
                 && named(&outcome.view, "0").is_none()
         },
     },
     Waiting {
         name: "SetCaps-SetWeight",
-        first: |table| table.set_caps(0, Some(5), Some(500)).map(|()| 0),
-        second: |table| table.set_weight(0, 3.0).map(|()| 0),
+        first: |table| table.set_caps(0, Some(5), Some(500)),
+        second: |table| table.set_weight(0, 3.0),
         holds: has_caps_and_weight,
     },
     Waiting {
         name: "SetWeight-SetCaps",
-        first: |table| table.set_weight(0, 3.0).map(|()| 0),
-        second: |table| table.set_caps(0, Some(5), Some(500)).map(|()| 0),
+        first: |table| table.set_weight(0, 3.0),
+        second: |table| table.set_caps(0, Some(5), Some(500)),
         holds: has_caps_and_weight,
     },
     Waiting {
         name: "SetCaps-Remove",
-        first: |table| table.set_caps(0, Some(5), None).map(|()| 0),
-        second: |table| table.remove(0).map(|_| 0),
+        first: |table| table.set_caps(0, Some(5), None),
+        second: |table| table.remove(0).map(drop),
         holds: |outcome| outcome.second.is_ok() && named(&outcome.view, "0").is_none(),
     },
 ];
@@ -100,50 +105,50 @@ const FREE: [Free; 7] = [
     Free {
         name: "Up-Remove",
         prepare: |table| table.down(0),
-        first: |table| table.up(0).map(|()| 0),
-        second: |table| table.remove(0).map(|_| 0),
+        first: |table| table.up(0),
+        second: |table| table.remove(0).map(drop),
         then: |_| None,
     },
     Free {
         name: "Drain-Remove",
         prepare: |_| Ok(()),
-        first: |table| table.drain(0).map(|()| 0),
-        second: |table| table.remove(0).map(|_| 0),
+        first: |table| table.drain(0),
+        second: |table| table.remove(0).map(drop),
         then: |_| None,
     },
     Free {
         name: "DownIfActive-Drain",
         prepare: |_| Ok(()),
-        first: |table| table.down_if_active(0).map(usize::from),
-        second: |table| table.drain(0).map(|()| 0),
+        first: |table| table.down_if_active(0).map(drop),
+        second: |table| table.drain(0),
         then: |_| Some(EngineState::Draining),
     },
     Free {
         name: "UpIfDown-Drain",
         prepare: |table| table.down(0),
-        first: |table| table.up_if_down(0).map(usize::from),
-        second: |table| table.drain(0).map(|()| 0),
+        first: |table| table.up_if_down(0).map(drop),
+        second: |table| table.drain(0),
         then: |_| Some(EngineState::Draining),
     },
     Free {
         name: "SetCaps-Drain",
         prepare: |_| Ok(()),
-        first: |table| table.set_caps(0, Some(5), None).map(|()| 0),
-        second: |table| table.drain(0).map(|()| 0),
+        first: |table| table.set_caps(0, Some(5), None),
+        second: |table| table.drain(0),
         then: |_| Some(EngineState::Draining),
     },
     Free {
         name: "Remove-Drain",
         prepare: |_| Ok(()),
-        first: |table| table.remove(0).map(|_| 0),
-        second: |table| table.drain(0).map(|()| 0),
+        first: |table| table.remove(0).map(drop),
+        second: |table| table.drain(0),
         then: |_| None,
     },
     Free {
         name: "AddBack-Drain",
         prepare: |table| table.remove(0).map(drop),
-        first: |table| table.add(&Engine::named("0")),
-        second: |table| table.drain(0).map(|()| 0),
+        first: |table| table.add(&Engine::named("0")).map(drop),
+        second: |table| table.drain(0),
         then: |drained| {
             Some(match drained {
                 true => EngineState::Draining,
@@ -168,7 +173,7 @@ fn scene() -> Result<Scene> {
     Scene::new(&options.max_frontends(2).lanes(1))
 }
 
-fn done(result: headcount::Result<usize>) -> Done {
+fn done(result: headcount::Result<()>) -> Done {
     result.map_err(|error| format!("{error:?}"))
 }
 
@@ -180,9 +185,8 @@ fn changer(table: &Table, change: Change) -> Result<Tracee<Done>> {
     )?)
 }
 
-fn is_at(view: &View, name: &str, slot: &Done) -> bool {
-    let engine = named(view, name);
-    engine.is_some_and(|engine| Ok(engine.index) == *slot && engine.state == EngineState::Active)
+fn is_there(view: &View, name: &str) -> bool {
+    named(view, name).is_some_and(|engine| engine.state == EngineState::Active)
 }
 
 fn has_caps_and_weight(outcome: &Outcome) -> bool {

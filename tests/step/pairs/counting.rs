@@ -4,8 +4,8 @@ use super::Pair;
 use super::changes::CHANGES;
 use crate::Result;
 use crate::lead::Lead;
-use crate::scene::{Scene, TOKENS, ensure, named, on};
-use headcount::{Engine, Options, Request, Table};
+use crate::scene::{PRESSED, Scene, TOKENS, ensure, named};
+use headcount::{Engine, EngineState, EngineView, Options, Request, Table};
 use headcount_tests::Tracee;
 
 /// A request that finishes on engine 0.
@@ -129,9 +129,11 @@ fn replaced(lead: &mut Lead) -> Result<bool> {
     let mut child = finish.lead(&scene, lead)?;
     let counted = finish.is_counted(&scene);
     scene.table.remove(0)?;
-    let new = scene.table.add(&Engine::named("new"))?;
-    ensure(on(&scene.table.snapshot(), new) == 0, || {
-        "C8: the newcomer starts with requests of another engine".into()
+    scene.table.add(&Engine::named("new"))?;
+    let view = scene.table.snapshot();
+    let new = named(&view, "new").map(|engine| engine.in_flight);
+    ensure(new == Some(0), || {
+        format!("C8: the newcomer starts with {new:?} requests of another engine")
     })?;
     child.report()?;
     scene.counts_are_exact(&[])?;
@@ -150,7 +152,7 @@ fn replaced(lead: &mut Lead) -> Result<bool> {
 fn comes_back(lead: &mut Lead) -> Result<bool> {
     let finish = FINISHES[1];
     let mut scene = finish.scene()?;
-    scene.publish(&[crate::scene::PRESSED])?;
+    scene.publish(&[PRESSED])?;
     let mut child = finish.lead(&scene, lead)?;
     let counted = finish.is_counted(&scene);
     scene.table.remove(0)?;
@@ -177,23 +179,21 @@ fn finished_while_it_comes_back(lead: &mut Lead) -> Result<bool> {
     let mut scene = FINISHES[1].scene()?;
     scene.finish(0, 1);
     scene.table.remove(0)?;
-    let mut child: Tracee<usize> = Tracee::fork(
+    let mut child: Tracee<bool> = Tracee::fork(
         || scene.table.clone(),
         |table| table.add(&Engine::named("0")),
-        |added| added.expect("adds"),
+        |added| added.is_ok(),
     )?;
     lead.lead(&mut child)?;
     let view = scene.table.snapshot();
-    let is_back = named(&view, "0").is_some_and(|e| e.state == headcount::EngineState::Active);
+    let is_back = named(&view, "0").is_some_and(|e| e.state == EngineState::Active);
     scene.finish(0, 1);
-    let slot = child.report()?;
+    ensure(child.report()?, || "it did not come back".into())?;
     scene.counts_are_exact(&[])?;
     let view = scene.table.snapshot();
     let names = view.engines.iter().filter(|engine| engine.name == "0");
-    let as_it_should = names.count() == 1
-        && view.engine(slot).is_some_and(|engine| {
-            engine.name == "0" && engine.state == headcount::EngineState::Active
-        });
+    let is_open = |engine: &EngineView| engine.state == EngineState::Active;
+    let as_it_should = names.count() == 1 && named(&view, "0").is_some_and(is_open);
     ensure(as_it_should, || format!("C8: {:?}", view.engines))?;
     drop(child);
     scene.permits.clear();

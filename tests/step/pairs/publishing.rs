@@ -18,12 +18,12 @@ const ENGINES: usize = 4;
 #[derive(Clone, Copy, Debug)]
 enum Read {
     View,
-    ReadStats,
+    Stats,
     /// By a request whose policy looks at the statistics of all engines.
     Route,
 }
 
-const READS: [Read; 3] = [Read::View, Read::ReadStats, Read::Route];
+const READS: [Read; 3] = [Read::View, Read::Stats, Read::Route];
 
 pub(super) fn pairs() -> Vec<Pair> {
     let read_at_each_point = READS.map(|read| {
@@ -39,7 +39,7 @@ pub(super) fn pairs() -> Vec<Pair> {
             })
             .every(match read {
                 Read::View => 13,
-                Read::ReadStats | Read::Route => 1,
+                Read::Stats | Read::Route => 1,
             })
         })
     });
@@ -100,7 +100,7 @@ impl Reader {
         let table = self.frontend.table();
         let found = match how {
             Read::View => Found::View(Box::new(table.snapshot())),
-            Read::ReadStats => {
+            Read::Stats => {
                 let mut stats = [PackedStats::default(); ENGINES];
                 let read = table.read_stats(&mut stats);
                 Found::Stats(stats, read.map_or([0; 2], |read| read.words))
