@@ -118,7 +118,13 @@ impl Lead {
                 }
                 while done < *instructions {
                     if !child.step()? {
-                        return Err("it ended earlier than before".into());
+                        // Its way is not always equally long.
+                        let way = Rc::clone(way);
+                        *self = Self::ToTheEnd {
+                            instructions: done,
+                            way,
+                        };
+                        break;
                     }
                     done += 1;
                 }
