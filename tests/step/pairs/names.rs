@@ -15,14 +15,22 @@ use std::os::unix::fs::FileExt;
 /// The names: so many of one letter.
 const LENGTH: usize = 200;
 
+/// How much of a name is written where its writer is stopped: some of the words that it is written in.
+const HALF: usize = 104;
+
 pub(super) fn pairs() -> Vec<Pair> {
     let once = RefCell::new(HalfWay::writing("b"));
+    let found = RefCell::new(HalfWay::writing("b"));
     let twice = RefCell::new(["b", "c"].map(HalfWay::writing));
     let half_way = [
         Pair::new("View-RenameHalfway", move |lead| {
             half_renamed_while_viewed(&mut once.borrow_mut(), lead)
         })
         .every(11),
+        Pair::new("Find-RenameHalfway", move |lead| {
+            half_renamed_while_found(&mut found.borrow_mut(), lead)
+        })
+        .every(5),
         Pair::new("View-RenameHalfwayAfterDeath", move |lead| {
             half_renamed_again_while_viewed(&mut twice.borrow_mut(), lead)
         })
@@ -118,13 +126,13 @@ fn renamed_while_viewed(lead: &mut Lead) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether a part of a name, and no more, stands in the table's file.
+/// Whether half of a name, and no more, stands in the table's file.
 fn is_half_way(table: &Table, letter: u8) -> Result<bool> {
     let file = File::from(table.as_fd().try_clone_to_owned()?);
     let mut bytes = vec![0; file.metadata()?.len() as usize];
     file.read_exact_at(&mut bytes, 0)?;
     let written = bytes.iter().filter(|byte| **byte == letter).count();
-    Ok((LENGTH / 4..LENGTH).contains(&written))
+    Ok(written == HALF)
 }
 
 /// One that is in the middle of writing a name.
@@ -234,6 +242,28 @@ fn renamed_while_found(lead: &mut Lead) -> Result<bool> {
     let fits = !found || lead.instructions() > 0;
     ensure(fits, || "the engine that left was found".into())?;
     drop(child);
+    scene.ends_well()?;
+    Ok(true)
+}
+
+/// Three processes: while the first looks for what the slot says when its name is half written, the second
+/// is stopped there. No engine has that name.
+fn half_renamed_while_found(half_way: &mut HalfWay, lead: &mut Lead) -> Result<bool> {
+    let scene = scene()?;
+    let torn = "b".repeat(HALF) + &"a".repeat(LENGTH - HALF);
+    let mut child: Tracee<bool> = Tracee::fork(
+        || scene.table.clone(),
+        |table| table.find(&torn),
+        |found| found.is_some(),
+    )?;
+    lead.lead(&mut child)?;
+    scene.table.remove(0)?;
+    let mut renamer = half_way.start(&scene.table, scene_without)?;
+    ensure(!child.report()?, || {
+        "an engine was found by parts of two names".into()
+    })?;
+    ensure(renamer.report()?, || "it was not added".into())?;
+    drop((child, renamer));
     scene.ends_well()?;
     Ok(true)
 }

@@ -38,8 +38,9 @@ pub(super) fn pairs() -> Vec<Pair> {
             Ok(None)
         }),
     ];
-    let joins = ACTS
-        .map(|(name, act)| Pair::new(format!("Join-{name}"), move |lead| join(act, lead)).every(31));
+    let joins = ACTS.map(|(name, act)| {
+        Pair::new(format!("Join-{name}"), move |lead| join(act, lead)).every(31)
+    });
     let leaves = ACTS.map(|(name, act)| {
         Pair::new(format!("Leave-{name}"), move |lead| leave(act, lead)).every(3)
     });

@@ -77,7 +77,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "stepped: a name is read that is being written",
         NAME,
         &[("(stood && generation % 2 == 0)", "stood")],
-        Catcher::Step("View-RenameHalfway"),
+        Catcher::Step("Find-RenameHalfway"),
     ),
     fault(
         "stepped: a name is written under an even generation after a death",
