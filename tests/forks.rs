@@ -198,6 +198,9 @@ fn k3_a_child_has_none_of_its_parents_lock_files() {
     });
 }
 
+/// A way to route.
+type Way = fn(&Frontend) -> headcount::Result<Vec<Permit>>;
+
 #[test]
 fn k3_a_fork_inside_a_policy_counts_nothing_in_the_child() {
     static FORK: AtomicBool = AtomicBool::new(false);
@@ -217,7 +220,7 @@ fn k3_a_fork_inside_a_policy_counts_nothing_in_the_child() {
                 0.0
             }));
             let held = frontend.route().unwrap();
-            let ways: [fn(&Frontend) -> headcount::Result<Vec<Permit>>; 3] = [
+            let ways: [Way; 3] = [
                 |frontend| frontend.route().map(|permit| vec![permit]),
                 |frontend| frontend.route_many(2),
                 // More than there is room for.
