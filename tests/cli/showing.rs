@@ -172,6 +172,82 @@ fn fields(value: &Value, at: &str, into: &mut BTreeSet<String>) {
     }
 }
 
+/// A table in which no two figures are alike, and numbers have a gap.
+fn unlike() -> (TestTable, Vec<headcount::Permit>) {
+    let engine = |n: u32| headcount::Engine::named(format!("e{n}"));
+    let options = Table::options().engine(engine(0)).engine(engine(1));
+    let options = options.engine(engine(2).weight(2.0).max_in_flight(77).max_tokens(8_100));
+    let table = TestTable::new(&options.engine(engine(3)));
+    let frontend = table.join().unwrap();
+    let request = headcount::Request::new().tokens(9);
+    let mut permits = frontend.route_many_with(5, &request.pin(2_usize)).unwrap();
+    permits.truncate(3);
+    permits.push(frontend.route_with(&request.pin(3_usize)).unwrap());
+    let stats = [0, 1, 2, 3].map(|n| headcount::EngineStats {
+        waiting: 10 + n,
+        running: 20 + n,
+        kv_usage: 0.25,
+        in_flight: Some(30 + n),
+    });
+    table.publisher().unwrap().publish(&stats).unwrap();
+    table.remove(0).unwrap();
+    table.down(3).unwrap();
+    (table, permits)
+}
+
+#[test]
+fn json_says_of_each_engine_what_the_table_says() {
+    let (table, _permits) = unlike();
+    let shown = on(table.path(), "show PATH --json --stale-after 600").fine();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let stats = |n: u32| {
+        serde_json::json!({
+            "waiting": 10 + n, "running": 20 + n, "kv_usage": 0.25, "sampled_in_flight": 30 + n,
+        })
+    };
+    let expected = serde_json::json!([
+        {
+            "index": 1, "name": "e1", "state": "active", "weight": 1.0, "in_flight": 0, "share": 0.0,
+            "tokens": 0, "max_in_flight": null, "max_tokens": null, "admitted_total": 0,
+            "finished_total": 0, "stats": stats(1),
+        },
+        {
+            "index": 2, "name": "e2", "state": "active", "weight": 2.0, "in_flight": 3, "share": 0.75,
+            "tokens": 27, "max_in_flight": 77, "max_tokens": 8_100, "admitted_total": 5,
+            "finished_total": 2, "stats": stats(2),
+        },
+        {
+            "index": 3, "name": "e3", "state": "down", "weight": 1.0, "in_flight": 1, "share": 0.25,
+            "tokens": 9, "max_in_flight": null, "max_tokens": null, "admitted_total": 1,
+            "finished_total": 0, "stats": stats(3),
+        },
+    ]);
+    assert_eq!(shown["engines"], expected);
+    assert_eq!(shown["frontends"][0]["in_flight"], 4);
+    assert_eq!(shown["frontends"][0]["tokens"], 36);
+}
+
+#[test]
+fn text_has_each_figure_under_its_head() {
+    let (table, _permits) = unlike();
+    let shown = on(table.path(), "show PATH --stale-after 600").fine();
+    let words = |first: &str| {
+        let line = shown.lines().find(|line| line.starts_with(first));
+        let words = line.unwrap_or_default().split_whitespace();
+        // A bar has no figure.
+        let is_bar = |word: &&str| word.chars().all(|c| "█▏▎▍▌▋▊▉░ ".contains(c));
+        words.filter(|word| !is_bar(word)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        words("e2"),
+        [
+            "e2", "active", "3", "75%", "77", "27", "12", "22", "25%", "5", "2"
+        ],
+        "{shown}"
+    );
+    assert_eq!(words("ENGINE").len(), words("e2").len(), "{shown}");
+}
+
 #[test]
 fn json_is_as_documented() {
     let mut scene = Scene::new();

@@ -101,7 +101,7 @@ struct Free {
     then: fn(bool) -> Option<EngineState>,
 }
 
-const FREE: [Free; 7] = [
+const FREE: [Free; 8] = [
     Free {
         name: "Up-Remove",
         prepare: |table| table.down(0),
@@ -143,6 +143,17 @@ const FREE: [Free; 7] = [
         first: |table| table.remove(0).map(drop),
         second: |table| table.drain(0),
         then: |_| None,
+    },
+    Free {
+        name: "FindAndDrain-Replace",
+        prepare: |_| Ok(()),
+        first: |table| table.find("0").map_or(Ok(()), |found| table.drain(found)),
+        second: |table| {
+            table.remove(0)?;
+            table.add(&Engine::named("new")).map(drop)
+        },
+        // Whoever was drained, it was not the new one.
+        then: |_| Some(EngineState::Active),
     },
     Free {
         name: "AddBack-Drain",

@@ -133,6 +133,18 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("file", "f1_open_or_create_gives"),
     ),
     fault(
+        "requests that wait are shown as running",
+        "src/bin/headcount/show/json.rs",
+        &[("running: stats.running,", "running: stats.waiting,")],
+        Catcher::Test("cli", "json_says_of_each_engine"),
+    ),
+    fault(
+        "requests that were admitted are shown as finished",
+        "src/bin/headcount/show/text.rs",
+        &[("short(engine.finished)", "short(engine.admitted)")],
+        Catcher::Test("cli", "text_has_each_figure"),
+    ),
+    fault(
         "a probe brings up whichever engine has the slot",
         "examples/api_server/probe.rs",
         &[("up_if_down(engine.id)", "up_if_down(engine.index)")],
