@@ -6,8 +6,11 @@ use std::time::{Duration, Instant};
 
 const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 
-/// Everything that can be done to an engine by its id, by name.
-fn changes() -> [(&'static str, fn(&Table, EngineId) -> Result<(), Error>); 9] {
+/// What is done to an engine by its id, and its name.
+type Change = (&'static str, fn(&Table, EngineId) -> Result<(), Error>);
+
+/// Everything that can be done to an engine by its id.
+fn changes() -> [Change; 9] {
     [
         ("drain", |table, engine| table.drain(engine)),
         ("up", |table, engine| table.up(engine)),
