@@ -38,6 +38,9 @@ fn a_deployment_whose_table_is_removed_stays_in_it_and_says_so() {
     assert_eq!(said(&deployment), here("gone", "0"));
     let count = |what: &str| deployment.log().matches(what).count();
     eventually("a line", || count("was removed or renamed") == 1);
+    // Two more looks, by the default of --probe-every.
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    assert_eq!(count("was removed or renamed"), 1, "once");
 
     // A worker that is started now comes into the same table.
     let victim = deployment.busiest();
