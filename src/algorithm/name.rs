@@ -60,7 +60,7 @@ impl<const WORDS: usize> Name<WORDS> {
         fence(Ordering::Acquire);
         // Relaxed: ordered by the fence.
         let stood = self.generation.load(Ordering::Relaxed) == generation;
-        (stood && generation % 2 == 0).then_some((bytes, generation))
+        (stood && generation.is_multiple_of(2)).then_some((bytes, generation))
     }
 
     /// Changes the name. The caller is the only one to do so.

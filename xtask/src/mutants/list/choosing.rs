@@ -98,8 +98,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a name is read without a look at its generation",
         NAME,
         &[(
-            "(stood && generation % 2 == 0)",
-            "(stood || generation % 2 == 0)",
+            "(stood && generation.is_multiple_of(2))",
+            "(stood || generation.is_multiple_of(2))",
         )],
         Catcher::Model("a_name_"),
     ),
