@@ -68,15 +68,15 @@ pub(super) const FAULTS: &[Mutant] = &[
         "stepped: a name is read that has changed meanwhile",
         NAME,
         &[(
-            "(stood && generation % 2 == 0)",
-            "(generation % 2 == 0 && (stood || !stood))",
+            "(stood && generation.is_multiple_of(2))",
+            "(generation.is_multiple_of(2) && (stood || !stood))",
         )],
         Catcher::Step("View-Rename"),
     ),
     fault(
         "stepped: a name is read that is being written",
         NAME,
-        &[("(stood && generation % 2 == 0)", "stood")],
+        &[("(stood && generation.is_multiple_of(2))", "stood")],
         Catcher::Step("Find-RenameHalfway"),
     ),
     fault(
