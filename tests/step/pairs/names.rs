@@ -7,7 +7,6 @@ use crate::lead::Lead;
 use crate::scene::{Scene, ensure};
 use headcount::{Engine, Table};
 use headcount_tests::Tracee;
-use std::cell::RefCell;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -19,22 +18,16 @@ const LENGTH: usize = 200;
 const HALF: usize = 104;
 
 pub(super) fn pairs() -> Vec<Pair> {
-    let once = RefCell::new(HalfWay::writing("b"));
-    let found = RefCell::new(HalfWay::writing("b"));
-    let twice = RefCell::new(["b", "c"].map(HalfWay::writing));
     let half_way = [
-        Pair::new("View-RenameHalfway", move |lead| {
-            half_renamed_while_viewed(&mut once.borrow_mut(), lead)
+        Pair::new("View-RenameHalfway", |lead| {
+            half_renamed_while_viewed(false, lead)
         })
-        .every(11),
-        Pair::new("Find-RenameHalfway", move |lead| {
-            half_renamed_while_found(&mut found.borrow_mut(), lead)
+        .every(29),
+        Pair::new("View-RenameHalfwayAfterDeath", |lead| {
+            half_renamed_while_viewed(true, lead)
         })
-        .every(5),
-        Pair::new("View-RenameHalfwayAfterDeath", move |lead| {
-            half_renamed_again_while_viewed(&mut twice.borrow_mut(), lead)
-        })
-        .every(11),
+        .every(43),
+        Pair::new("Find-RenameHalfway", half_renamed_while_found).every(7),
     ];
     let others = vec![
         Pair::new("Rename-View", viewed_while_renamed).every(7),
@@ -126,91 +119,39 @@ fn renamed_while_viewed(lead: &mut Lead) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether half of a name, and no more, stands in the table's file.
-fn is_half_way(table: &Table, letter: u8) -> Result<bool> {
+/// A child that is stopped in the middle of giving the slot, which is free, that name.
+fn half_way(table: &Table, letter: &str) -> Result<Tracee<bool>> {
+    let mut child = adder(table, letter)?;
     let file = File::from(table.as_fd().try_clone_to_owned()?);
     let mut bytes = vec![0; file.metadata()?.len() as usize];
-    file.read_exact_at(&mut bytes, 0)?;
-    let written = bytes.iter().filter(|byte| **byte == letter).count();
-    Ok(written == HALF)
-}
-
-/// One that is in the middle of writing a name.
-struct HalfWay {
-    letter: &'static str,
-    /// How it comes there, once that is known.
-    lead: Option<Lead>,
-}
-
-impl HalfWay {
-    fn writing(letter: &'static str) -> Self {
-        Self { letter, lead: None }
-    }
-
-    /// A child that is stopped there. `scene` is as the slot is found, for a child that shows the way.
-    fn start(&mut self, table: &Table, scene: impl Fn() -> Result<Scene>) -> Result<Tracee<bool>> {
-        let mut lead = match self.lead.take() {
-            Some(lead) => lead,
-            None => self.find(&scene()?.table, &scene()?.table)?,
-        };
-        let mut child = adder(table, self.letter)?;
-        lead.lead(&mut child)?;
-        self.lead = Some(lead);
-        // The way there is not always equally long.
-        while !is_half_way(table, self.letter.as_bytes()[0])? {
-            ensure(child.step()?, || "it never was half-way".into())?;
+    loop {
+        file.read_exact_at(&mut bytes, 0)?;
+        // Other bytes of the file may happen to be that letter.
+        let longest = bytes
+            .split(|byte| *byte != letter.as_bytes()[0])
+            .map(<[u8]>::len)
+            .max();
+        if longest == Some(HALF) {
+            return Ok(child);
         }
-        Ok(child)
+        ensure(child.step()?, || "it never was half-way".into())?;
     }
-
-    /// How far it is, in one table, and the way there, in another.
-    fn find(&self, table: &Table, other: &Table) -> Result<Lead> {
-        let mut child = adder(table, self.letter)?;
-        let mut steps = 0;
-        while !is_half_way(table, self.letter.as_bytes()[0])? {
-            ensure(child.step()?, || "it never was half-way".into())?;
-            steps += 1;
-        }
-        let mut end = Lead::to_the_end();
-        end.lead(&mut adder(other, self.letter)?)?;
-        Ok(end.to(steps))
-    }
-}
-
-/// The first engine has left.
-fn scene_without() -> Result<Scene> {
-    let scene = scene()?;
-    scene.table.remove(0)?;
-    Ok(scene)
 }
 
 /// Three processes: while the first views the table, the second is stopped in the middle of writing the
-/// name.
-fn half_renamed_while_viewed(half_way: &mut HalfWay, lead: &mut Lead) -> Result<bool> {
+/// name. With `after_death` it has to do that again: another has died there.
+fn half_renamed_while_viewed(after_death: bool, lead: &mut Lead) -> Result<bool> {
     let scene = scene()?;
     let mut child = viewer(&scene)?;
     lead.lead(&mut child)?;
     scene.table.remove(0)?;
-    let renamer = half_way.start(&scene.table, scene_without)?;
-    half_renamed(scene, child, renamer)
-}
-
-/// Four processes: the same, and another has died there before.
-fn half_renamed_again_while_viewed(
-    [dead, half_way]: &mut [HalfWay; 2],
-    lead: &mut Lead,
-) -> Result<bool> {
-    let scene = scene()?;
-    let mut child = viewer(&scene)?;
-    lead.lead(&mut child)?;
-    scene.table.remove(0)?;
-    drop(dead.start(&scene.table, scene_without)?);
-    let dead = std::cell::RefCell::new(dead);
-    let renamer = half_way.start(&scene.table, || {
-        let scene = scene_without()?;
-        drop(dead.borrow_mut().start(&scene.table, scene_without)?);
-        Ok(scene)
-    })?;
+    let renamer = match after_death {
+        false => half_way(&scene.table, "b")?,
+        true => {
+            drop(half_way(&scene.table, "c")?);
+            half_way(&scene.table, "b")?
+        }
+    };
     half_renamed(scene, child, renamer)
 }
 
@@ -248,7 +189,7 @@ fn renamed_while_found(lead: &mut Lead) -> Result<bool> {
 
 /// Three processes: while the first looks for what the slot says when its name is half written, the second
 /// is stopped there. No engine has that name.
-fn half_renamed_while_found(half_way: &mut HalfWay, lead: &mut Lead) -> Result<bool> {
+fn half_renamed_while_found(lead: &mut Lead) -> Result<bool> {
     let scene = scene()?;
     let torn = "b".repeat(HALF) + &"a".repeat(LENGTH - HALF);
     let mut child: Tracee<bool> = Tracee::fork(
@@ -258,7 +199,7 @@ fn half_renamed_while_found(half_way: &mut HalfWay, lead: &mut Lead) -> Result<b
     )?;
     lead.lead(&mut child)?;
     scene.table.remove(0)?;
-    let mut renamer = half_way.start(&scene.table, scene_without)?;
+    let mut renamer = half_way(&scene.table, "b")?;
     ensure(!child.report()?, || {
         "an engine was found by parts of two names".into()
     })?;
