@@ -28,6 +28,15 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("c8_a_change_by_generation"),
     ),
     fault(
+        "a change by an id looks for its engine before it begins",
+        "src/engine_list.rs",
+        &[(
+            "let is_it = || engine.is_in(&engines);",
+            "let was_it = engine.is_in(&engines);\n        let is_it = || was_it;",
+        )],
+        Catcher::Step("FindAndDrain-Replace"),
+    ),
+    fault(
         "weights and caps are changed by the slot",
         "src/engine_list.rs",
         &[(
