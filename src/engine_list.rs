@@ -212,7 +212,8 @@ impl Table {
         let moved = rows
             .mark_engine(slot, is_it, |state| may(state).then_some(to))
             .map_err(|Gone| engine.missing())?;
-        if to == RowState::Active && moved.is_some_and(|before| !before.is_active()) {
+        // Also if it was up before: the process that has brought it up may not have come to this yet.
+        if to == RowState::Active && moved.is_some() {
             rows.announce(slot);
         }
         Ok(moved)

@@ -1,8 +1,9 @@
 //! What another process does while a request is placed or finished.
 
 use crate::Result;
-use crate::scene::{CALM, PRESSED, Scene};
-use headcount::{Engine, Error};
+use crate::scene::{CALM, PRESSED, Scene, ensure};
+use headcount::{Engine, EngineState, Error};
+use headcount_tests::Tracee;
 
 /// Something that another process does, and what it needs for it.
 #[derive(Clone, Copy)]
@@ -48,7 +49,7 @@ impl Change {
 }
 
 /// In a scene with two requests on engine 0 and three on engine 1, and an idle engine 2 that takes none.
-pub(crate) const CHANGES: [Change; 28] = [
+pub(crate) const CHANGES: [Change; 29] = [
     change("Pin", |scene| scene.pin(&[0, 0, 0])),
     change("PinOther", |scene| scene.pin(&[1, 1])),
     // C2, from two idle engines: they must end with one request each.
@@ -66,6 +67,11 @@ pub(crate) const CHANGES: [Change; 28] = [
     change("Drain", |scene| Ok(scene.table.drain(0)?)),
     change("Down", |scene| Ok(scene.table.down(0)?)),
     change("Up", |scene| Ok(scene.table.up(2)?)),
+    // Another process has died right after engine 2 came up, and before it had told of that.
+    change("UpAfterDeathInUp", |scene| {
+        die_in_up(scene)?;
+        Ok(scene.table.up(2)?)
+    }),
     change("DrainLast", |scene| Ok(scene.table.drain(0)?))
         .after(|scene| Ok(scene.table.down(1)?)),
     change("Add", |scene| {
@@ -138,6 +144,21 @@ pub(crate) const CHANGES: [Change; 28] = [
 
 fn empty(scene: &mut Scene) -> Result<()> {
     scene.permits.clear();
+    Ok(())
+}
+
+/// Has a process brought engine 2 up that dies at that very instruction.
+fn die_in_up(scene: &Scene) -> Result<()> {
+    let up = || scene.table.up(2).expect("comes up");
+    let mut child: Tracee<()> = Tracee::fork(|| (), |()| up(), |()| ())?;
+    let is_up = || {
+        let view = scene.table.snapshot();
+        view.engine(2)
+            .is_some_and(|e| e.state == EngineState::Active)
+    };
+    while !is_up() {
+        ensure(child.step()?, || "it ended and the engine is not up".into())?;
+    }
     Ok(())
 }
 

@@ -155,13 +155,13 @@ impl Route {
     fn meets(self, change: &Change) -> bool {
         match (self, change.name) {
             // It excludes the engine that is to come up.
-            (Self::Excluding, "Up" | "RaiseCap" | "RaiseTokenCap") => false,
+            (Self::Excluding, "Up" | "UpAfterDeathInUp" | "RaiseCap" | "RaiseTokenCap") => false,
             // Its loads know no weights.
             (Self::Floor, "LowerWeight" | "RaiseWeight") => false,
             // Without tokens there is room under any cap on them.
             (_, "RaiseTokenCap") => self.tokens() > 0,
             // Of three engines it looks at two.
-            (Self::PowerOfTwo, "Up" | "RaiseCap" | "Add" | "Replace") => false,
+            (Self::PowerOfTwo, "Up" | "UpAfterDeathInUp" | "RaiseCap" | "Add" | "Replace") => false,
             (_, "LastPlaceInTable") => self == Self::TableCapped,
             _ => true,
         }

@@ -143,6 +143,15 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("engines", "c8_a_route_under_way"),
     ),
     fault(
+        "an engine that is up already is brought up, and choices under way are not made anew",
+        "src/engine_list.rs",
+        &[(
+            "to == RowState::Active && moved.is_some()",
+            "to == RowState::Active && moved.is_some_and(|before| !before.is_active())",
+        )],
+        Catcher::Step("Route-UpAfterDeathInUp"),
+    ),
+    fault(
         "limits change, and choices under way are not made anew",
         "src/engines.rs",
         &[("        self.rows().announce(slot);\n", "")],
