@@ -96,13 +96,16 @@ fn an_impossible_lane_is_found() {
 
 #[test]
 fn an_impossible_engine_is_found() {
+    const GENERATION: u64 = 0;
+    const NAME_LENGTH: u64 = 1;
+    const NAME: u64 = 2;
     let changes: [(&str, u64, u64, u64); 8] = [
         ("limits", 0, 0, u64::from(f32::NAN.to_bits()) << 32),
         ("limits", 0, 0, 5),
-        ("engines", 0, 3, u64::from_le_bytes(*b"\x1b[2J\0\0\0\0")),
-        ("engines", 1, 2, 300),
-        ("engines", 1, 3, u64::from(b'0')),
-        ("engines", 2, 0, 7),
+        ("engines", 0, NAME, u64::from_le_bytes(*b"\x1b[2J\0\0\0\0")),
+        ("engines", 1, NAME_LENGTH, 300),
+        ("engines", 1, NAME, u64::from(b'0')),
+        ("engines", 2, GENERATION, 7),
         ("words", 40, 0, 1 << 42),
         ("words", 40, 0, 2 << 62),
     ];
