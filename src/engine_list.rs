@@ -123,7 +123,8 @@ impl Table {
     }
 
     /// The same as [`up`](Self::up), if the engine is down: whoever finds that it answers again must
-    /// not undo that an operator drains it. Says whether the engine was down. One atomic step.
+    /// not undo that an operator drains it. Says whether the engine was down. One atomic step. If it says
+    /// no, another process may just be bringing the engine up, and its call may not have returned yet.
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].

@@ -33,7 +33,9 @@ pub struct Frontend {
 impl Table {
     /// Takes a place in the table for this process, after returning what dead frontends held.
     ///
-    /// Some twenty-five system calls; one more for each place that is taken.
+    /// Some twenty-five system calls; one more for each place that is taken. Needs three free descriptors
+    /// for a moment, and none later, and the right to open the table's file. If other threads fork meanwhile,
+    /// it waits for them, for up to 300 ms at a time.
     ///
     /// # Errors
     /// [`Error::FrontendsFull`], [`Error::ReadOnly`], [`Error::Io`], also if /proc is not mounted.
@@ -153,10 +155,37 @@ impl Frontend {
     /// Places a request by a load of the user's own, which is computed while no lane is entered: that code
     /// may end permits, route by another policy, or fork.
     fn place_by_custom(&self, request: &Request<'_>) -> Result<usize> {
-        let turns = self.seat.turns();
-        let chooser = Chooser::new(self.table(), &self.policy, request, turns);
-        let backoff = Backoff::new();
+        /// How often the user's code is asked anew. It may itself change the engine that it is about to
+        /// choose, each time that it is asked: then only loads that are remembered come to an end.
+        const ASKED_ANEW: u32 = 16;
+        match self.try_custom(&self.policy, request, ASKED_ANEW)? {
+            Some(engine) => Ok(engine),
+            None => self.place_by_custom_as_remembered(request),
+        }
+    }
+
+    fn place_by_custom_as_remembered(&self, request: &Request<'_>) -> Result<usize> {
+        let policy = self.policy.remembering();
         loop {
+            // Each load is asked for once at most, so in the end an attempt only fails because another
+            // operation took effect: not a spin without bound.
+            if let Some(engine) = self.try_custom(&policy, request, u32::MAX)? {
+                return Ok(engine);
+            }
+        }
+    }
+
+    /// Makes so many attempts. `None` if all of them were overtaken.
+    fn try_custom(
+        &self,
+        policy: &Policy,
+        request: &Request<'_>,
+        attempts: u32,
+    ) -> Result<Option<usize>> {
+        let turns = self.seat.turns();
+        let chooser = Chooser::new(self.table(), policy, request, turns);
+        let backoff = Backoff::new();
+        for _ in 0..attempts {
             let choice = chooser.choose();
             // After the choice: in a child that was forked in the middle of it this is where it ends.
             let operation = self.operation()?;
@@ -165,11 +194,11 @@ impl Frontend {
                 if chooser.was_tied() {
                     turns.choose(choice.engine);
                 }
-                return Ok(choice.engine);
+                return Ok(Some(choice.engine));
             }
-            // Another operation on that engine took effect in between: not a spin without bound.
             backoff.spin();
         }
+        Ok(None)
     }
 
     fn place_all(&self, count: usize, request: &Request<'_>) -> Result<Vec<Permit>> {

@@ -49,9 +49,10 @@
 //! were not reaped yet. `route` chooses and counts in one atomic step, caps are never exceeded, and
 //! a process that is killed at any instruction blocks nobody and leaks nothing after a reap.
 //! Routing, finishing, publishing and looking wait for no other process. Two things do, for a limited time:
-//! opening and joining wait some tens of milliseconds for a reap that another process has begun, and who
-//! adds or removes an engine, or changes its weight or caps, waits up to five seconds for another process
-//! that does ([`Error::Busy`]). The README has the whole list, with its limits.
+//! opening waits up to 200 ms, and joining some tens, for a reap that another process has begun; and a
+//! process that adds or removes an engine, or changes its weight or caps, waits up to five seconds for another
+//! one that does ([`Error::Busy`]). In a process that forks, these calls wait for the forks of other threads,
+//! 300 ms at a time. The README has the whole list, with its limits.
 
 #[cfg(not(all(
     target_os = "linux",

@@ -1,8 +1,9 @@
 //! How load is computed from what is in flight and the snapshot.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How the load of an engine is computed. A request goes to the engine of the least load; of several,
@@ -93,9 +94,10 @@ impl Policy {
 
     /// A load of one's own. It is called for each engine that may be chosen, at least once for each
     /// request and again when another process was faster, so it should be cheap. It may end permits and
-    /// route by another policy; routing by itself would call it again, and again. If it forks, its
-    /// `route` answers [`Error::Forked`](crate::Error::Forked) in the child. An engine whose load is
-    /// not a number comes last.
+    /// route by another policy; routing by itself would call it again, and again, and so would a change of
+    /// the engines. If it forks, its `route` answers [`Error::Forked`](crate::Error::Forked) in the child.
+    /// An engine whose load is not a number comes last. After some twenty calls that were overtaken, the
+    /// loads of the last ones decide.
     ///
     /// ```
     /// use headcount::Policy;
@@ -107,6 +109,25 @@ impl Policy {
     /// ```
     pub fn custom(load: impl Fn(&EngineLoad) -> f64 + Send + Sync + 'static) -> Self {
         Self::Custom(Load(Arc::new(load)))
+    }
+
+    /// This policy, for one request: a custom load is asked for once an engine, and remembered.
+    pub(crate) fn remembering(&self) -> Self {
+        let Self::Custom(Load(load)) = self else {
+            return self.clone();
+        };
+        let load = Arc::clone(load);
+        let remembered = Mutex::new(HashMap::new());
+        Self::custom(move |engine| {
+            // Not locked while the user's code runs. A panic there leaves nothing half-done.
+            let known = || remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = known().get(&engine.engine).copied();
+            before.unwrap_or_else(|| {
+                let asked = load(engine);
+                known().insert(engine.engine, asked);
+                asked
+            })
+        })
     }
 
     /// The same policy with another limit on the age of snapshots. No effect on policies that do

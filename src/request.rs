@@ -41,8 +41,8 @@ impl<'a> Request<'a> {
     }
 
     /// This engine (a warm prefix cache, say), unless its load is more than `slack` above that of
-    /// the least loaded engine, or it takes no requests. Loads are the policy's: with the default,
-    /// requests in flight.
+    /// the least loaded engine, or it takes no requests. Loads are the policy's: with the default and
+    /// without weights, requests in flight, this one included; with weights, `(in_flight + 1) / weight`.
     pub fn prefer(mut self, engine: usize, slack: impl Into<f64>) -> Self {
         self.preferred = Some((engine, slack.into()));
         self

@@ -70,6 +70,7 @@ impl Seat {
         // Relaxed, both: for people only.
         (record.pid).store(std::process::id().into(), Ordering::Relaxed);
         record.since.store(clock::wall(), Ordering::Relaxed);
+        registry.enter(slot);
         // The first look at the clock makes a system call to find it; a route must not.
         clock::now_coarse();
         let geometry = &table.header().geometry;
@@ -215,7 +216,7 @@ impl Seat {
             return false;
         }
         self.last_reap.store(now, Ordering::Relaxed);
-        self.table.reap().is_ok_and(|reaped| reaped.frontends > 0)
+        self.table.reap_unless_busy()
     }
 }
 
@@ -270,17 +271,17 @@ fn claim(table: &Table) -> Result<(usize, KeptLock)> {
             std::thread::sleep(std::time::Duration::from_millis(1));
             table.reap()?;
         }
-        let kept = KeptLock::take(table.as_fd(), |lock| registry.join(lock))
+        let kept = KeptLock::take(table.as_fd(), |lock| registry.lock_vacant(lock))
             .map_err(|e| table.failed("joining", e))?;
-        match kept {
-            // A child that was forked meanwhile may keep that slot locked. It is the child's then.
-            Some(Kept {
-                is_shared: true,
-                what: slot,
-                ..
-            }) => registry.vacate(slot),
-            Some(Kept { what, lock, .. }) => return Ok((what, lock)),
-            None => {}
+        // A child that was forked meanwhile may keep that slot locked. It stays vacant then, and nobody
+        // takes the child for its frontend.
+        if let Some(Kept {
+            what: slot,
+            lock,
+            is_shared: false,
+        }) = kept
+        {
+            return Ok((slot, lock));
         }
     }
     Err(Error::FrontendsFull {

@@ -71,7 +71,8 @@ impl Table {
     /// Also done by opening, by [`join`](Self::join), by a `route` that finds everything at its cap
     /// (at most a hundred times a second), and in the background by
     /// [`reap_every`](Self::reap_every). Costs one system call for each living frontend, and needs no
-    /// descriptor but one that the table has had since it was opened.
+    /// descriptor but one that the table has had since it was opened; a second thread that reaps at the
+    /// same time needs another.
     ///
     /// What a dead frontend held stays counted while another process that was reaping it is stopped,
     /// and while the kernel has not ended it yet: a process that is killed gives its memory back first,
@@ -92,6 +93,13 @@ impl Table {
             requests: returned.requests,
             tokens: returned.tokens,
         })
+    }
+
+    /// Reaps, unless another thread of this process does. Says whether that freed something.
+    pub(crate) fn reap_unless_busy(&self) -> bool {
+        let registry = self.mapping().registry();
+        let reaped = (self.file).with_free_spare_lock(|lock| registry.reap(lock));
+        matches!(reaped, Some(Ok(returned)) if returned.frontends > 0)
     }
 
     /// Reaps, and waits for others who are reaping already. Not for ever: one that is stopped is a

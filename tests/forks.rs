@@ -2,9 +2,10 @@
 
 use headcount::{Error, Frontend, Permit, Policy, Table};
 use headcount_tests::{
-    TestTable, alone, eventually, fork, in_flight, is_running, succeeds_alone, wait,
+    TestTable, alone, eventually, fork, in_flight, is_running, skipped, succeeds_alone, wait,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -339,4 +340,141 @@ fn k3_a_child_asks_its_copy_of_a_reaper_and_drops_it() {
             drop(reaper);
         },
     );
+}
+
+/// Another library's fork handlers, registered before the first table, which join in the thread that forks.
+#[test]
+fn k3_a_join_in_another_librarys_fork_handlers_returns() {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    static JOINED: AtomicU32 = AtomicU32::new(0);
+    unsafe extern "C" fn handler() {
+        if let Some(table) = TABLE.get() {
+            JOINED.fetch_add(u32::from(table.join().is_ok()), Ordering::SeqCst);
+        }
+    }
+    succeeds_alone(
+        "k3_a_join_in_another_librarys_fork_handlers_returns",
+        || TestTable::with_engines(1),
+        |path| {
+            // SAFETY: the handler only joins, and this process forks in one thread.
+            let code = unsafe { libc::pthread_atfork(Some(handler), Some(handler), None) };
+            assert_eq!(code, 0);
+            let _ = TABLE.set(Table::open(path).unwrap());
+            drop(TABLE.wait().join().unwrap());
+            let child = fork(|| 0);
+            assert_eq!(wait(child), 0);
+            assert_eq!(
+                JOINED.load(Ordering::SeqCst),
+                2,
+                "before the fork and after it"
+            );
+        },
+    );
+}
+
+/// A thread that has another library's lock changes engines, while a fork waits for that lock in a handler of
+/// that library.
+#[test]
+fn k3_a_fork_that_waits_for_another_librarys_lock_keeps_no_call_waiting() {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    static WAITS: AtomicBool = AtomicBool::new(false);
+    unsafe extern "C" fn before_fork() {
+        while TAKEN.load(Ordering::SeqCst) {
+            WAITS.store(true, Ordering::SeqCst);
+            thread::yield_now();
+        }
+    }
+    succeeds_alone(
+        "k3_a_fork_that_waits_for_another_librarys_lock_keeps_no_call_waiting",
+        || TestTable::with_engines(1),
+        |path| {
+            // SAFETY: the handler only touches atomics and yields.
+            let code = unsafe { libc::pthread_atfork(Some(before_fork), None, None) };
+            assert_eq!(code, 0);
+            let table = Table::open(path).unwrap();
+            TAKEN.store(true, Ordering::SeqCst);
+            thread::scope(|scope| {
+                let forks = scope.spawn(|| fork(|| 0));
+                eventually("the fork", || WAITS.load(Ordering::SeqCst));
+                table.set_weight(0, 2.0).unwrap();
+                drop(table.join().unwrap());
+                drop(table.publisher().unwrap());
+                drop(Table::open(path).unwrap());
+                assert!(!forks.is_finished(), "it has waited all the while");
+                TAKEN.store(false, Ordering::SeqCst);
+                assert_eq!(wait(forks.join().unwrap()), 0);
+            });
+        },
+    );
+}
+
+/// On overlayfs a mapping keeps another file than the one that was opened.
+#[test]
+fn k2_a_frontend_lives_on_file_systems_whose_mappings_keep_no_locks() {
+    let name = "k2_a_frontend_lives_on_file_systems_whose_mappings_keep_no_locks";
+    succeeds_alone(
+        name,
+        || TestTable::with_engines(1),
+        |path| {
+            let directory = path.parent().unwrap();
+            let Some(mount) = overlay(directory) else {
+                return skipped(name, "overlayfs cannot be mounted here");
+            };
+            let table = Table::options().engines(1).max_frontends(1);
+            let table = table.create(mount.join("table")).unwrap();
+            let permit = table.join().unwrap().route().unwrap();
+            let publisher = table.publisher().unwrap();
+            let other = fork(|| {
+                let other = Table::open(mount.join("table")).unwrap();
+                let is_held = matches!(other.publisher(), Err(Error::PublisherHeld { .. }));
+                let is_full = matches!(other.join(), Err(Error::FrontendsFull { .. }));
+                i32::from(!(is_held && is_full && in_flight(&other) == [1]))
+            });
+            assert_eq!(wait(other), 0, "another process takes them for alive");
+            drop((permit, publisher));
+            assert_eq!(in_flight(&table), [0]);
+            let dies = fork(|| {
+                std::mem::forget(table.join().unwrap().route().unwrap());
+                0
+            });
+            assert_eq!(wait(dies), 0);
+            assert_eq!(
+                table.reap().unwrap().requests,
+                1,
+                "and for dead when they are"
+            );
+        },
+    );
+}
+
+/// Mounts an overlay below `directory`, in a mount namespace of this process's own.
+fn overlay(directory: &Path) -> Option<PathBuf> {
+    // SAFETY: changes the mounts that this process sees, and nothing else.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return None;
+    }
+    let [lower, upper, work, mount] = ["lower", "upper", "work", "mount"].map(|part| {
+        let part = directory.join(part);
+        std::fs::create_dir(&part).unwrap();
+        part
+    });
+    let (lower, upper, work) = (lower.display(), upper.display(), work.display());
+    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+    let run = |arguments: &[&str]| {
+        let status = Command::new("mount")
+            .args(arguments)
+            .stderr(Stdio::null())
+            .status();
+        status.is_ok_and(|status| status.success())
+    };
+    let mounted = run(&["--make-rprivate", "/"])
+        && run(&[
+            "-t",
+            "overlay",
+            "overlay",
+            "-o",
+            &options,
+            &mount.to_string_lossy(),
+        ]);
+    mounted.then_some(mount)
 }

@@ -365,6 +365,36 @@ fn p1_a_policy_may_route_by_another_policy() {
 }
 
 #[test]
+fn p1_a_policy_that_changes_what_it_chooses_by_comes_to_an_end() {
+    succeeds_alone(
+        "p1_a_policy_that_changes_what_it_chooses_by_comes_to_an_end",
+        || TestTable::with_engines(1),
+        |path| {
+            let table = Table::open(path).unwrap();
+            let frontend = table.join().unwrap();
+            let calls = Arc::new(AtomicU32::new(0));
+            let policy = {
+                let (frontend, calls) = (frontend.clone(), Arc::clone(&calls));
+                Policy::custom(move |load| {
+                    // The word of the engine is another one after this, each time.
+                    drop(frontend.route().unwrap());
+                    calls.fetch_add(1, Ordering::SeqCst);
+                    load.in_flight.into()
+                })
+            };
+            let permit = frontend.with_policy(policy).route().unwrap();
+            assert_eq!(in_flight(&table), [1]);
+            assert!(
+                calls.load(Ordering::SeqCst) > 10,
+                "it was overtaken by itself"
+            );
+            drop(permit);
+            assert_eq!(in_flight(&table), [0]);
+        },
+    );
+}
+
+#[test]
 fn c7_ties_by_a_policy_of_ones_own_favour_no_engine() {
     let table = TestTable::with_engines(4);
     let frontend = table.join().unwrap();

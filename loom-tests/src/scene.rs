@@ -152,8 +152,9 @@ impl Scene {
     }
 
     pub(crate) fn try_join(&self) -> Option<usize> {
-        let Ok(slot) = self.registry().join(self);
-        slot
+        let registry = self.registry();
+        let Ok(slot) = registry.lock_vacant(self);
+        slot.inspect(|&slot| registry.enter(slot))
     }
 
     /// Gives a slot back, on which nothing is counted.

@@ -145,8 +145,9 @@ impl Registry<'_> {
         LaneId((slot * self.lanes_per_slot + index + 1) as u16)
     }
 
-    /// Takes a slot, whose lock stays held. `None`: every slot belongs to somebody.
-    pub(crate) fn join<L: Locks>(&self, locks: &L) -> Result<Option<usize>, L::Error> {
+    /// Takes the lock of a vacant slot, which the caller [enters](Self::enter) next. `None`: every slot
+    /// has a frontend or a visitor.
+    pub(crate) fn lock_vacant<L: Locks>(&self, locks: &L) -> Result<Option<usize>, L::Error> {
         for (index, slot) in self.slots.iter().enumerate() {
             if slot.word().is_taken() || !locks.try_lock(index)? {
                 continue;
@@ -159,15 +160,21 @@ impl Registry<'_> {
                     locks.unlock(index)?;
                     return Err(error);
                 }
-                for lane in 0..self.lanes_per_slot {
-                    self.counter.renew_era(self.lane(index, lane));
-                }
-                slot.set(word.taken());
                 return Ok(Some(index));
             }
             locks.unlock(index)?;
         }
         Ok(None)
+    }
+
+    /// Says that a slot is taken, whose lock the caller holds as its frontend. From here on the caller's
+    /// death is a frontend's.
+    pub(crate) fn enter(&self, index: usize) {
+        for lane in 0..self.lanes_per_slot {
+            self.counter.renew_era(self.lane(index, lane));
+        }
+        let slot = &self.slots[index];
+        slot.set(slot.word().taken());
     }
 
     /// Gives a slot back that the caller holds and on which nothing is counted any more. The caller

@@ -6,10 +6,12 @@
 //! library's fork handlers close the locked descriptors in the child.
 
 use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// What a child has to have anew, on a page that reads as zeros in a child.
 #[derive(Debug)]
@@ -22,6 +24,27 @@ struct Process {
     /// under way may copy the one with the new descriptor and the other without its entry.
     begun: AtomicU64,
     ended: AtomicU64,
+}
+
+thread_local! {
+    /// Whether this thread is in `fork`, between its first handler and its last.
+    static FORKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// How long forks of other threads are waited for. Those of a process of many gigabytes take tenths of a
+/// second; where that is not enough, a child may have a lock file until it ends or executes a program.
+struct Patience(Instant);
+
+impl Patience {
+    const LIMIT: Duration = Duration::from_millis(300);
+
+    fn new() -> Self {
+        Self(Instant::now())
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.elapsed() > Self::LIMIT
+    }
 }
 
 /// Null until it is needed.
@@ -91,6 +114,21 @@ impl Process {
         }
     }
 
+    /// Waits for forks of other threads, but not for ever: one may wait, in another library's fork handler,
+    /// for a lock that the calling thread has. And not for a fork of this thread, which has copied nothing
+    /// while its handlers run.
+    fn wait_for_forks(&self) {
+        let patience = Patience::new();
+        // SeqCst: in one order with the entries. What ended is read first, so that as many that have
+        // begun are all that have. More may have ended, if the handlers were installed amid a fork.
+        while self.ended.load(Ordering::SeqCst) < self.begun.load(Ordering::SeqCst)
+            && !FORKING.get()
+            && !patience.is_over()
+        {
+            std::thread::yield_now();
+        }
+    }
+
     fn wiped_on_fork() -> io::Result<&'static Self> {
         const PAGE: usize = 4096; // the kernel rounds up to its own
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches nothing.
@@ -103,7 +141,11 @@ impl Process {
             )
         }?;
         // SAFETY: the page is ours alone and holds nothing yet that a wipe could take away.
-        unsafe { rustix::mm::madvise(page, PAGE, Advice::LinuxWipeOnFork) }?;
+        if let Err(error) = unsafe { rustix::mm::madvise(page, PAGE, Advice::LinuxWipeOnFork) } {
+            // SAFETY: the page is ours alone, and no reference to it was made.
+            let _ = unsafe { rustix::mm::munmap(page, PAGE) };
+            return Err(error.into());
+        }
         // SAFETY: the page is mapped for ever, aligned and zeroed, and only used through its atomics.
         Ok(unsafe { &*page.cast::<Self>() })
     }
@@ -139,40 +181,36 @@ impl ClosedInChild {
     pub(crate) fn open(open: impl Fn() -> io::Result<OwnedFd>) -> io::Result<(OwnedFd, Self)> {
         install()?;
         let process = Process::get()?;
+        let patience = Patience::new();
         loop {
             // SeqCst, all of `begun` and `ended`: they are in one order with the entries. If no fork is
             // under way here and none has begun by the last line, then none has copied anything in between.
+            process.wait_for_forks();
             let begun = process.begun.load(Ordering::SeqCst);
-            if process.ended.load(Ordering::SeqCst) != begun {
-                std::thread::yield_now(); // the fork of another thread
-                continue;
-            }
-            let opened = Self::list(open()?)?;
-            if process.begun.load(Ordering::SeqCst) == begun {
-                return Ok(opened);
+            let was_quiet = process.ended.load(Ordering::SeqCst) >= begun;
+            let (fd, listed) = Self::list(open()?)?;
+            let is_quiet = process.begun.load(Ordering::SeqCst) == begun;
+            if was_quiet && is_quiet || FORKING.get() || patience.is_over() {
+                return Ok((fd, listed));
             }
             // A child may have this one for good. Nothing is locked on it yet: leave it to the
-            // child and open another.
+            // child and open another. The entry goes first, or it would be of the next file of that number.
+            drop(listed);
+            drop(fd);
         }
     }
 
     /// Waits until no fork is under way that may have copied the descriptor as it was before the call, and
     /// then the memory without this entry, were it dropped.
     pub(crate) fn wait_for_forks(&self) -> io::Result<()> {
-        let process = Process::get()?;
-        // SeqCst: as above. What ended is read first, so that as many that have begun are all that have.
-        while process.ended.load(Ordering::SeqCst) != process.begun.load(Ordering::SeqCst) {
-            std::thread::yield_now(); // the fork of another thread
-        }
+        Process::get()?.wait_for_forks();
         Ok(())
     }
 
     fn list(fd: OwnedFd) -> io::Result<(OwnedFd, Self)> {
         let own = Birth::here()?.own;
         let stat = rustix::fs::fstat(&fd)?;
-        // A parent's descriptor of that number has been closed in this child, where our handler has not
-        // run yet. It must not take the new one for the old one.
-        entries().for_each(|entry| entry.forget(fd.as_raw_fd(), own));
+        opened_here(&fd)?;
         let entry = entries()
             .find(|entry| entry.claim())
             .unwrap_or_else(Entry::leak);
@@ -254,6 +292,14 @@ impl Drop for ClosedInChild {
     }
 }
 
+/// A file was opened. If a parent's descriptor of that number has been closed in this child, where our
+/// handler has not run yet, the handler must not take the new one for the old one.
+pub(crate) fn opened_here(fd: &impl AsRawFd) -> io::Result<()> {
+    let own = Birth::here()?.own;
+    entries().for_each(|entry| entry.forget(fd.as_raw_fd(), own));
+    Ok(())
+}
+
 fn entries() -> impl Iterator<Item = &'static Entry> {
     let follow = |at: &AtomicPtr<Entry>| {
         // SAFETY: null, or an entry that was leaked by `list` and is never changed but through its
@@ -285,18 +331,21 @@ fn install() -> io::Result<()> {
 }
 
 unsafe extern "C" fn before_fork() {
+    FORKING.set(true);
     if let Some(process) = Process::known() {
         process.begun.fetch_add(1, Ordering::SeqCst);
     }
 }
 
 unsafe extern "C" fn in_parent() {
+    FORKING.set(false);
     if let Some(process) = Process::known() {
         process.ended.fetch_add(1, Ordering::SeqCst);
     }
 }
 
 unsafe extern "C" fn in_child() {
+    FORKING.set(false);
     // Relaxed: the child has one thread. The numbers of forks are the parent's, and the kernel has wiped
     // them, with the mark. That is another one by now if the child has used the library before.
     let own = Process::known().map_or(0, |process| process.mark.load(Ordering::Relaxed));

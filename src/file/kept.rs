@@ -27,7 +27,17 @@ use std::time::Duration;
 /// A lock on a byte of a table, held until this is dropped or the process dies.
 #[derive(Debug)]
 pub(crate) struct KeptLock {
-    _mapped: Mapped,
+    _by: KeptBy,
+}
+
+/// What keeps the open file.
+#[derive(Debug)]
+enum KeptBy {
+    /// A mapping that no fork copies.
+    Mapping { _mapped: Mapped },
+    /// A descriptor, on file systems whose mappings keep another file than the one that was opened, as
+    /// those of overlayfs do. Children whose fork handlers run close it.
+    Descriptor { _file: LockFile },
 }
 
 /// What was locked.
@@ -50,7 +60,16 @@ impl KeptLock {
             let open = Canary::open(table)?;
             // Not in a child whose fork handlers run, whatever the canaries say.
             let file = LockFile::open(table)?;
-            let unadvised = Canary::map(table)?;
+            let Some(unadvised) = Canary::map(table)? else {
+                let what = take(&file)?;
+                return Ok(what.map(|what| Kept {
+                    lock: Self {
+                        _by: KeptBy::Descriptor { _file: file },
+                    },
+                    what,
+                    is_shared: false,
+                }));
+            };
             let mapped = Mapped::new(&file)?;
             mapped.keep_from_children()?;
             if unadvised.was_copied(table)? {
@@ -61,7 +80,9 @@ impl KeptLock {
             };
             file.close_and_keep_locks(table)?;
             return Ok(Some(Kept {
-                lock: Self { _mapped: mapped },
+                lock: Self {
+                    _by: KeptBy::Mapping { _mapped: mapped },
+                },
                 what,
                 is_shared: open.was_copied(table)?,
             }));
@@ -145,14 +166,14 @@ impl Canary {
         }
     }
 
-    /// One that is copied as a mapping is.
-    fn map(table: BorrowedFd<'_>) -> io::Result<Self> {
+    /// One that is copied as a mapping is. `None` where a mapping keeps no locks.
+    fn map(table: BorrowedFd<'_>) -> io::Result<Option<Self>> {
         let mut canary = Self::open(table)?;
         canary.mapped = canary.file.as_ref().map(Mapped::new).transpose()?;
         if let Some(file) = canary.file.take() {
             file.close_and_keep_locks(table)?;
         }
-        Ok(canary)
+        Ok(is_locked(table, canary.byte)?.then_some(canary))
     }
 
     /// Closes it here. Whether another process has it still.
@@ -208,7 +229,9 @@ mod tests {
     fn k3_a_canary_tells_whether_a_fork_has_copied_it() {
         let table = rustix::fs::memfd_create("canary", MemfdFlags::CLOEXEC).unwrap();
         let table = table.as_fd();
-        for kind in [Canary::open, Canary::map] {
+        let mapped = |table| Canary::map(table).map(|canary| canary.expect("memory keeps locks"));
+        let kinds: [&dyn Fn(_) -> io::Result<Canary>; 2] = [&Canary::open, &mapped];
+        for kind in kinds {
             let before = fork_without_handlers();
             let canary = kind(table).unwrap();
             assert!(!canary.was_copied(table).unwrap());

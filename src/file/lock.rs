@@ -40,8 +40,11 @@ impl LockFile {
     /// long as the open file has a mapping, or a copy in a child.
     pub(crate) fn close_and_keep_locks(self, table: BorrowedFd<'_>) -> io::Result<()> {
         let mut this = ManuallyDrop::new(self);
-        // On an error nothing is given back, the descriptor included: its copies would hold the locks.
-        rustix::io::dup3(table, &mut this.fd, DupFlags::CLOEXEC)?;
+        if let Err(error) = rustix::io::dup3(table, &mut this.fd, DupFlags::CLOEXEC) {
+            // As when it is dropped: its copies must not hold the locks.
+            drop(ManuallyDrop::into_inner(this));
+            return Err(error.into());
+        }
         this.listed.wait_for_forks()?;
         this.close();
         Ok(())

@@ -1,5 +1,6 @@
 //! Creating and opening: whoever opens sees a finished table or none, and nothing in it is trusted.
 
+use super::fork::opened_here;
 use super::lock::LockFile;
 use super::mapping::Mapping;
 use crate::error::{Error, Result};
@@ -52,6 +53,17 @@ impl TableFile {
             _ => LockFile::open(self.as_fd())?,
         };
         act(spare.insert(lock))
+    }
+
+    /// The same, unless another thread has that lock file: `None` then, and no file is opened, which
+    /// might wait for forks.
+    pub(crate) fn with_free_spare_lock<T>(
+        &self,
+        act: impl FnOnce(&LockFile) -> io::Result<T>,
+    ) -> Option<io::Result<T>> {
+        let spare = self.spare_lock.try_lock().ok()?;
+        let lock = spare.as_ref().filter(|lock| lock.is_ours())?;
+        Some(act(lock))
     }
 
     /// Creates a table at `path`, which must be free.
@@ -152,6 +164,7 @@ impl TableFile {
         reserve(&file, path, layout.size)?;
         file.write_all_at(&header.to_bytes(), 0)
             .map_err(|e| at.failed("writing the header of", e))?;
+        opened_here(&file).map_err(|e| at.failed("listing", e))?;
         let mapping =
             Mapping::new(&file, layout, Access::ReadWrite).map_err(|e| at.failed("mapping", e))?;
         fill(&mapping);
@@ -209,6 +222,7 @@ impl TableFile {
             // Costs nothing on a table of ours; fills the holes of one that was copied sparsely.
             reserve(&file, path, layout.size)?;
         }
+        opened_here(&file).map_err(|e| at.failed("listing", e))?;
         let mapping = Mapping::new(&file, layout, access).map_err(|e| at.failed("mapping", e))?;
         Ok(Self {
             file,

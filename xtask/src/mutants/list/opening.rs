@@ -62,11 +62,10 @@ pub(super) const FAULTS: &[Mutant] = &[
                 "",
             ),
             (
-                "                slot.set(word.taken());
-                return",
-                "                slot.set(word.taken());
+                "                return Ok(Some(index));",
+                "                self.enter(index);
                 locks.become_frontend(index)?;
-                return",
+                return Ok(Some(index));",
             ),
         ],
         Catcher::Model("k2_a_look_takes_none_who_leaves"),
@@ -222,7 +221,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a reap waits for another thread's, which a forked child does not have",
         OPEN,
-        &[("self.spare_lock.try_lock()", "self.spare_lock.lock()")],
+        &[(
+            "let Ok(mut spare) = self.spare_lock.try_lock() else",
+            "let Ok(mut spare) = self.spare_lock.lock() else",
+        )],
         Catcher::Test("crashes", "k3_a_child_of_a_process_that_is_just_reaping"),
     ),
     fault(

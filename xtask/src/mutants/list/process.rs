@@ -245,18 +245,24 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a lock file is opened during a fork",
         FORK,
-        &[(
-            "if process.ended.load(Ordering::SeqCst) != begun {",
-            "if false {",
-        )],
+        &[
+            (
+                "let was_quiet = process.ended.load(Ordering::SeqCst) >= begun;",
+                "let was_quiet = true;",
+            ),
+            (
+                "while self.ended.load(Ordering::SeqCst) < self.begun.load(Ordering::SeqCst)",
+                "while self.ended.load(Ordering::SeqCst) > self.begun.load(Ordering::SeqCst)",
+            ),
+        ],
         Catcher::Unit("k3_no_descriptor_is_opened"),
     ),
     fault(
         "a lock file that a fork may have copied is kept",
         FORK,
         &[(
-            "if process.begun.load(Ordering::SeqCst) == begun {",
-            "if process.begun.load(Ordering::SeqCst) >= begun {",
+            "let is_quiet = process.begun.load(Ordering::SeqCst) == begun;",
+            "let is_quiet = process.begun.load(Ordering::SeqCst) >= begun;",
         )],
         Catcher::Unit("k3_a_descriptor_that_a_fork"),
     ),
@@ -264,8 +270,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a descriptor is taken off the list while a fork may be copying it",
         FORK,
         &[(
-            "while process.ended.load(Ordering::SeqCst) != process.begun.load(Ordering::SeqCst) {",
-            "while false {",
+            "        Process::get()?.wait_for_forks();\n",
+            "        Process::get()?;\n",
         )],
         Catcher::Unit("k3_a_descriptor_stays_on_the_list"),
     ),
@@ -334,5 +340,32 @@ pub(super) const FAULTS: &[Mutant] = &[
             "        self.last_reap.store(u64::MAX, Ordering::Relaxed);",
         )],
         Catcher::Test("crashes", "k1_each_death_is_found_by_a_route_at_the_cap"),
+    ),
+    fault(
+        "a mapping is taken to keep a lock on any file system",
+        "src/file/kept.rs",
+        &[(
+            "Ok(is_locked(table, canary.byte)?.then_some(canary))",
+            "Ok((canary.byte > 0).then_some(canary))",
+        )],
+        Catcher::Test("forks", "k2_a_frontend_lives_on_file_systems"),
+    ),
+    fault(
+        "forks of other threads are waited for without end",
+        FORK,
+        &[(
+            "self.0.elapsed() > Self::LIMIT",
+            "self.0.elapsed() < Duration::ZERO",
+        )],
+        Catcher::Test("forks", "k3_a_fork_that_waits_for_another"),
+    ),
+    fault(
+        "a custom policy is asked anew without end",
+        "src/frontend.rs",
+        &[(
+            "        for _ in 0..attempts {",
+            "        for _ in 0..u64::from(attempts) << 32 {",
+        )],
+        Catcher::Test("threads", "p1_a_policy_that_changes"),
     ),
 ];
