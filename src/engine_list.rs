@@ -71,7 +71,7 @@ impl Table {
             engines.configure(slot, engine);
         }
         engines.activate(slot);
-        // Nobody else gives slots new engines meanwhile: this is the only changer.
+        // No other process gives slots new engines meanwhile: this is the only changer.
         Ok(engines.id(slot))
     }
 
@@ -162,7 +162,7 @@ impl Table {
     }
 
     fn set_limits(&self, which: EngineSelector, change: impl FnOnce(&mut Engine)) -> Result<()> {
-        // Nobody else removes an engine or gives its slot to another while this process has the lock.
+        // No other process removes an engine or gives its slot to another while this one has the lock.
         let _changer = self.change_engines()?;
         let engines = self.engines();
         let engine = self.slot_of(which)?;

@@ -273,8 +273,8 @@ fn claim(table: &Table) -> Result<(usize, KeptLock)> {
         }
         let kept = KeptLock::take(table.as_fd(), |lock| registry.lock_vacant(lock))
             .map_err(|e| table.failed("joining", e))?;
-        // A child that was forked meanwhile may keep that slot locked. It stays vacant then, and nobody
-        // takes the child for its frontend.
+        // A child that was forked meanwhile may keep that slot locked. It stays vacant then, and no
+        // process takes the child for its frontend.
         if let Some(Kept {
             what: slot,
             lock,

@@ -6,7 +6,7 @@
 //! frontend, whatever other frontends, other tables or the parent of a fork have given to threads.
 //!
 //! A thread that ends does not visit its lanes: their frontends may be gone by then. It only moves its
-//! slot's generation on, and whoever needs a lane takes one whose owner's generation has passed. What
+//! slot's generation on, and a thread that needs a lane takes one whose owner's generation has passed. What
 //! the old owner wrote with plain stores is handed over by that generation: Release when the thread
 //! ends, Acquire when another finds that it has.
 

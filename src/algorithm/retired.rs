@@ -1,7 +1,7 @@
 //! Things without handles, which wait for their last permit; and how one gets here.
 //!
 //! See [`hold`](super::hold) for how handles and permits are counted. A thing whose handles are gone
-//! and whose permits are not waits in a list. Whoever ends a permit of such a thing takes the whole list,
+//! and whose permits are not waits in a list. A thread that ends a permit of such a thing takes the whole list,
 //! so that no two threads look at the same thing, takes those apart that nothing holds, and puts back
 //! the rest.
 
@@ -43,7 +43,7 @@ impl<T: Held> Retired<T> {
     /// The last handle of `thing` is gone. Calls `wait` while a thread has yet to end its operation.
     ///
     /// # Safety
-    /// It must have been the last, and nobody else may do this.
+    /// It must have been the last, and no other thread may do this.
     pub(crate) unsafe fn close(&self, thing: NonNull<T>, mut wait: impl FnMut()) {
         {
             // SAFETY: nothing takes it apart before it is in the list, below.
