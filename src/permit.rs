@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 /// stands for the same engine for as long as the permit lives. A permit that is leaked
 /// (`mem::forget`) stays counted until the process ends.
 ///
-/// Dropping costs one compare-and-swap if nobody interferes, no system call and no allocation; but the last
+/// Dropping costs one compare-and-swap if no other process interferes, no system call and no allocation; but the last
 /// permit of a frontend whose handles are gone gives the place in the table back, by a few system calls.
 #[must_use = "dropping a permit finishes its request"]
 pub struct Permit {
