@@ -4,14 +4,15 @@
 //! if the engine's word still is that one; otherwise the caller chooses anew. So counts, caps and
 //! states that were looked at here hold at the moment at which the request is counted.
 
+mod refusal;
+
 use crate::algorithm::counter::Counter;
 use crate::algorithm::latch::Latch;
-use crate::algorithm::place::Choice;
+use crate::algorithm::place::{Choice, Full, Total};
 use crate::algorithm::word::RowState;
 use crate::clock;
 use crate::engine_id::EngineSelector;
 use crate::engines::Engines;
-use crate::error::Error;
 use crate::layout::PUBLICATION_HEAD;
 use crate::load::{Candidate, drain_penalty, floor, own_load, traffic_past_us};
 use crate::policy::{EngineLoad, Load, Policy};
@@ -26,8 +27,8 @@ use std::time::Duration;
 /// Why no engine was chosen. Small, so that the way of a choice that succeeds is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NoChoice {
-    /// One that could be chosen is at its cap.
-    AtTheirCaps,
+    /// Those that could be chosen are at their caps. In tokens: one of them has a place.
+    AtTheirCaps(Full),
     /// None can be chosen.
     AllClosed,
     /// The one that was asked for is not there.
@@ -37,7 +38,7 @@ pub(crate) enum NoChoice {
 /// Whether an engine may be chosen.
 enum Look {
     Open(Candidate),
-    AtItsCap,
+    AtItsCap(Full),
     Closed,
 }
 
@@ -46,6 +47,7 @@ pub(crate) struct Chooser<'a> {
     latch: &'a Latch<'a, PUBLICATION_HEAD>,
     engines: Engines<'a>,
     counter: &'a Counter<'a>,
+    total: Option<&'a Total>,
     policy: &'a Policy,
     request: &'a Request<'a>,
     turns: &'a Turns,
@@ -68,12 +70,18 @@ impl<'a> Chooser<'a> {
             latch: table.mapping().latch(),
             engines: table.engines(),
             counter: table.mapping().counter(),
+            total: table.total(),
             policy,
             request,
             turns,
             plain: request.is_plain() && !by_tokens,
             tied: Cell::new(false),
         }
+    }
+
+    /// The tokens of the request.
+    pub(crate) fn tokens(&self) -> u32 {
+        self.request.tokens
     }
 
     /// Whether the last choice was one among equals, so that it was the chosen one's turn.
@@ -120,59 +128,6 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// How many requests like this one there is room for, as of now.
-    pub(crate) fn room(&self) -> u64 {
-        let of = |engine| match self.look(engine) {
-            Look::Open(c) => {
-                let most = self.engines.limits(engine).max_in_flight();
-                let requests = u64::from(most.saturating_sub(c.word.value()));
-                let tokens = self.engines.max_tokens(engine).saturating_sub(c.tokens);
-                requests.min(
-                    tokens
-                        .checked_div(self.request.tokens)
-                        .map_or(u64::MAX, u64::from),
-                )
-            }
-            Look::AtItsCap | Look::Closed => 0,
-        };
-        match self.request.pin {
-            Some(engine) if engine.index() < self.engines.in_use() => of(engine.index()),
-            Some(_) => 0,
-            None => (0..self.engines.in_use()).map(of).sum(),
-        }
-    }
-
-    /// What to tell the user.
-    #[cold]
-    pub(crate) fn explain(&self, no_choice: NoChoice) -> Error {
-        match no_choice {
-            NoChoice::AtTheirCaps => return Error::Saturated,
-            NoChoice::NotThere(engine) => return engine.missing(),
-            NoChoice::AllClosed => {}
-        }
-        let (mut engines, mut down, mut draining, mut excluded) = (0, 0, 0, 0);
-        let looked_at = match self.request.pin {
-            Some(engine) => engine.index()..engine.index() + 1,
-            None => 0..self.engines.in_use(),
-        };
-        for engine in looked_at {
-            match self.engines.word(engine).state() {
-                RowState::Removed => continue,
-                RowState::Active if self.request.excluded.contains(&engine) => excluded += 1,
-                RowState::Active => {}
-                RowState::Draining => draining += 1,
-                RowState::Down => down += 1,
-            }
-            engines += 1;
-        }
-        Error::Unavailable {
-            engines,
-            down,
-            draining,
-            excluded,
-        }
-    }
-
     /// Whether an engine may be chosen by this request, whatever it asks for.
     fn look(&self, engine: usize) -> Look {
         let (word, tokens) = self.counter.observe(engine);
@@ -181,13 +136,12 @@ impl<'a> Chooser<'a> {
         }
         // After the word, so that these are no older than it.
         let limits = self.engines.limits(engine);
-        if word.value() >= limits.max_in_flight()
-            || !self
-                .engines
-                .rows()
-                .has_room(engine, tokens, self.request.tokens)
-        {
-            return Look::AtItsCap;
+        if word.value() >= limits.max_in_flight() {
+            return Look::AtItsCap(Full::Requests);
+        }
+        let rows = self.engines.rows();
+        if !rows.has_room(engine, tokens, self.request.tokens) {
+            return Look::AtItsCap(Full::Tokens);
         }
         Look::Open(Candidate {
             engine,
@@ -210,7 +164,7 @@ impl<'a> Chooser<'a> {
         match look {
             _ if !exists => Err(NoChoice::NotThere(which)),
             Look::Open(c) => Ok(c.chosen()),
-            Look::AtItsCap => Err(NoChoice::AtTheirCaps),
+            Look::AtItsCap(full) => Err(NoChoice::AtTheirCaps(full)),
             Look::Closed => Err(NoChoice::AllClosed),
         }
     }
@@ -250,13 +204,13 @@ impl<'a> Chooser<'a> {
                 at_their_caps |= word.is_active();
             }
         }
-        self.decide(best, at_their_caps)
+        self.decide(best, at_their_caps.then_some(Full::Requests))
     }
 
     fn scan_any(&self, load: impl Fn(&Candidate) -> f64) -> Result<Choice, NoChoice> {
         let mut best = Best::default();
         let mut preferred = None;
-        let mut at_their_caps = false;
+        let mut at_their_caps = None;
         for engine in 0..self.engines.in_use() {
             match self.look(engine) {
                 Look::Open(candidate) => {
@@ -266,7 +220,8 @@ impl<'a> Chooser<'a> {
                         preferred = Some((candidate, load));
                     }
                 }
-                Look::AtItsCap => at_their_caps = true,
+                Look::AtItsCap(Full::Tokens) => at_their_caps = Some(Full::Tokens),
+                Look::AtItsCap(full) => at_their_caps = at_their_caps.or(Some(full)),
                 Look::Closed => {}
             }
         }
@@ -286,12 +241,10 @@ impl<'a> Chooser<'a> {
     }
 
     #[inline]
-    fn decide(&self, best: Best, at_their_caps: bool) -> Result<Choice, NoChoice> {
+    fn decide(&self, best: Best, at_their_caps: Option<Full>) -> Result<Choice, NoChoice> {
         self.tied.set(best.tied);
-        best.choice.ok_or(match at_their_caps {
-            true => NoChoice::AtTheirCaps,
-            false => NoChoice::AllClosed,
-        })
+        best.choice
+            .ok_or(at_their_caps.map_or(NoChoice::AllClosed, NoChoice::AtTheirCaps))
     }
 
     /// Looks at two engines picked at random; at all of them if two that may be chosen are hard to
@@ -314,11 +267,11 @@ impl<'a> Chooser<'a> {
                 let preferred = match self.request.preferred.map(|(engine, _)| engine) {
                     Some(engine) if engine < in_use => match self.look(engine) {
                         Look::Open(candidate) => Some((candidate, own_load(&candidate))),
-                        Look::AtItsCap | Look::Closed => None,
+                        Look::AtItsCap(_) | Look::Closed => None,
                     },
                     _ => None,
                 };
-                return self.decide(self.unless_preferred(best, preferred), false);
+                return self.decide(self.unless_preferred(best, preferred), None);
             }
             first = Some(engine);
         }

@@ -4,6 +4,7 @@ use crate::algorithm::counter::PLANES;
 use crate::algorithm::registry::SlotWord;
 use crate::algorithm::rows::{Limits, Roster};
 use crate::algorithm::word::{Amount, Intent, TokenWord, Witness, Word};
+use crate::cap::Refusals;
 use crate::error::Result;
 use crate::file::is_locked;
 use crate::layout::{
@@ -276,6 +277,10 @@ fn in_a_lane(n: usize, word: u64) -> String {
         }
         6 => format!("era {word}"),
         8 => format!("confirmed {word}"),
+        9..14 => {
+            let (reason, _) = Refusals::default().by_reason()[n - 9];
+            format!("{word} calls refused: {reason}")
+        }
         _ => "?".to_owned(),
     }
 }

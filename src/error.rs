@@ -1,5 +1,6 @@
 //! What can go wrong, in one enum.
 
+use crate::cap::Cap;
 use std::io;
 use std::path::PathBuf;
 
@@ -14,15 +15,20 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     // -- Routing ---------------------------------------------------------------------------------
-    /// Every engine that could take the request is at its cap, or the table is at its own.
-    /// Nothing was counted. Answer 503 with a `Retry-After`, or queue the request.
+    /// Every engine that could take the request is at its cap, or the table is at its own. Nothing was
+    /// counted but the refusal, in [`View::refusals`](crate::View::refusals).
     ///
-    /// A request that is larger than a cap as a whole, in tokens or in the number of requests placed
-    /// together, is told so as well, and always will be.
-    #[error(
-        "all engines that could take this request are at their caps; retry when one finishes, or raise the caps if it is larger than they are"
-    )]
-    Saturated,
+    /// If it `passes`, answer 503 with a `Retry-After`, or try again when a permit of yours was dropped. If
+    /// it does not, answer 400 or 413: to try again never helps.
+    #[error("{}", .cap.advice(*.passes))]
+    Saturated {
+        /// The cap that is in the way.
+        cap: Cap,
+        /// Whether waiting can help. `false`: the request, or the requests placed together, are larger than
+        /// this cap allows even when nothing is in flight, on the engines that they may go to. Engines that
+        /// are draining or down count among these, for they may come back.
+        passes: bool,
+    },
 
     /// No engine can take the request: each is down, draining, removed, or excluded by the request.
     #[error(

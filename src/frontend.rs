@@ -1,6 +1,7 @@
 //! A process that has joined a table: where requests are routed and finished.
 
 use crate::algorithm::retired::Held;
+use crate::cap::reason_of;
 use crate::choose::Chooser;
 use crate::error::{Error, Result};
 use crate::handle::Handle;
@@ -126,11 +127,21 @@ impl Frontend {
         self.seat.enter().ok_or(Error::Forked)
     }
 
-    /// Tries again if there was no room and a dead frontend held some.
+    /// Tries again if there was no room and a dead frontend held some. Counts it if it is refused.
     fn or_reap<T>(&self, place: impl Fn() -> Result<T>) -> Result<T> {
-        match place() {
-            Err(Error::Saturated) if self.seat.reap_if_due() => place(),
-            result => result,
+        let mut placed = place();
+        if matches!(placed, Err(Error::Saturated { .. })) && self.seat.reap_if_due() {
+            placed = place();
+        }
+        placed.inspect_err(|error| self.count_refusal(error))
+    }
+
+    #[cold]
+    fn count_refusal(&self, error: &Error) {
+        if let Some(reason) = reason_of(error)
+            && let Some(operation) = self.seat.enter()
+        {
+            operation.count_refusal(reason);
         }
     }
 
@@ -189,8 +200,8 @@ impl Frontend {
             let choice = chooser.choose();
             // After the choice: in a child that was forked in the middle of it this is where it ends.
             let operation = self.operation()?;
-            let choice = choice.map_err(|no_choice| chooser.explain(no_choice))?;
-            if operation.place_chosen(choice, request.tokens)? {
+            let choice = choice.map_err(|no_choice| chooser.explain(no_choice, 1))?;
+            if operation.place_chosen(&chooser, choice)? {
                 if chooser.was_tied() {
                     turns.choose(choice.engine);
                 }
@@ -207,7 +218,9 @@ impl Frontend {
         }
         // What cannot fit should not be tried, for trying takes places from others. What fits here
         // and not below was overtaken, and goes back as the permits are dropped.
-        let has_room = Operation::has_room(&self.seat, &self.policy, request, count);
+        // A custom policy may be asked, so no lane is entered.
+        let chooser = Chooser::new(self.table(), &self.policy, request, self.seat.turns());
+        let has_room = chooser.check_room(count);
         if !self.seat.is_ours() {
             return Err(Error::Forked);
         }

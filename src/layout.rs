@@ -30,7 +30,7 @@ use crate::algorithm::latch::COPIES;
 use crate::algorithm::word::MAX_LANES;
 
 /// The version of this layout.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 /// The first eight bytes of a table.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"HEADCNT\0");
 /// The bytes of the header.

@@ -73,6 +73,7 @@ compile_error!(
 struct Readme;
 
 mod algorithm;
+mod cap;
 mod choose;
 mod clock;
 mod damaged;
@@ -107,6 +108,7 @@ mod turns;
 mod verify;
 mod view;
 
+pub use cap::{Cap, Refusals};
 pub use engine::{Engine, EngineState};
 pub use engine_id::{EngineId, EngineSelector};
 pub use error::{Error, Result};

@@ -4,8 +4,9 @@ use crate::algorithm::hold::LaneHold;
 use crate::algorithm::place::{Choice, Refusal};
 use crate::algorithm::retired::Held;
 use crate::algorithm::word::Amount;
+use crate::cap::Cap;
 use crate::choose::Chooser;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::policy::Policy;
 use crate::request::Request;
 use crate::seat::{Lane, Seat};
@@ -79,18 +80,18 @@ impl<'a> Operation<'a> {
                 self.placed(engine, chooser.was_tied());
                 Ok(engine)
             }
-            Err(Refusal::AtTheTotal) => Err(Error::Saturated),
-            Err(Refusal::Unchosen(no_choice)) => Err(chooser.explain(no_choice)),
+            Err(Refusal::AtTheTotal(full)) => Err(chooser.saturated(Cap::of_table(full), 1)),
+            Err(Refusal::Unchosen(no_choice)) => Err(chooser.explain(no_choice, 1)),
         }
     }
 
     /// Counts a request on an engine that was chosen before the lane was entered, if its word still stands.
-    pub(crate) fn place_chosen(&self, choice: Choice, tokens: u32) -> Result<bool> {
+    pub(crate) fn place_chosen(&self, chooser: &Chooser<'_>, choice: Choice) -> Result<bool> {
         let table = self.seat.table();
         let mut choice = Some(choice);
         let placed = table.mapping().counter().place(
             self.lane.id,
-            Amount::request(tokens),
+            Amount::request(chooser.tokens()),
             table.total(),
             || choice.take().ok_or(()),
         );
@@ -99,7 +100,7 @@ impl<'a> Operation<'a> {
                 self.lane.hold.add_permit();
                 Ok(true)
             }
-            Err(Refusal::AtTheTotal) => Err(Error::Saturated),
+            Err(Refusal::AtTheTotal(full)) => Err(chooser.saturated(Cap::of_table(full), 1)),
             // Asked again: the word has changed.
             Err(Refusal::Unchosen(())) => Ok(false),
         }
@@ -136,27 +137,10 @@ impl<'a> Operation<'a> {
         (hold, is_closed)
     }
 
-    /// Fails if there is no room for `count` requests like this one, as of now. No operation: nothing is
-    /// counted, and a custom policy may be asked.
-    pub(crate) fn has_room(
-        seat: &Seat,
-        policy: &Policy,
-        request: &Request<'_>,
-        count: usize,
-    ) -> Result<()> {
-        let table = seat.table();
-        let chooser = Chooser::new(table, policy, request, seat.turns());
-        let change = Amount::request(request.tokens);
-        let counter = table.mapping().counter();
-        let total = table.total().map(|total| total.room(counter, change));
-        if chooser.room().min(total.unwrap_or(u64::MAX)) >= count as u64 {
-            return Ok(());
-        }
-        // If even one has no place, it is the reason for that which counts.
-        match chooser.choose() {
-            Ok(_) => Err(Error::Saturated),
-            Err(no_choice) => Err(chooser.explain(no_choice)),
-        }
+    /// Counts a call that was refused, for people.
+    pub(crate) fn count_refusal(&self, reason: usize) {
+        let counter = self.seat.table().mapping().counter();
+        counter.count_refusal(self.lane.id, reason);
     }
 }
 

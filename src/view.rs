@@ -1,6 +1,7 @@
 //! A look at the whole table, for people and metrics.
 
 use crate::algorithm::word::{MAX_REQUESTS, MAX_TOKENS};
+use crate::cap::Refusals;
 use crate::clock;
 use crate::engine::EngineState;
 use crate::engine_id::{EngineId, EngineSelector};
@@ -27,6 +28,8 @@ pub struct View {
     pub publisher: Option<u32>,
     /// The snapshot: the last complete publication. `None` if there was none.
     pub snapshot: Option<SnapshotView>,
+    /// How many calls were refused since the table was created, by reason.
+    pub refusals: Refusals,
     /// The cap of the whole table in requests.
     pub max_in_flight: Option<u32>,
     /// The cap of the whole table in tokens.
@@ -141,6 +144,7 @@ impl Table {
             frontends: slots.filter_map(|slot| self.frontend_view(slot)).collect(),
             publisher: self.is_held(PUBLISHER_LOCK).then_some(publisher_pid),
             snapshot,
+            refusals: self.refusals(),
             max_in_flight: self.header().max_in_flight,
             max_tokens: self.header().max_tokens,
         }

@@ -140,7 +140,7 @@ fn k1_each_death_is_found_by_a_route_at_the_cap() {
     for _ in 0..3 {
         let mut victim = Actor::join(ACTOR, table.path());
         assert_eq!(victim.ask("burst 3"), "3");
-        assert_eq!(survivor.ask("route"), "error Saturated");
+        assert!(survivor.ask("route").starts_with("error Saturated"));
         victim.kill();
         eventually("the reap by a route", || {
             survivor.ask("route") == "engine 0"

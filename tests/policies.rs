@@ -291,7 +291,7 @@ fn a_plain_route_minds_what_the_least_loaded_may_have_in_tokens() {
     drop((lead, past_it));
     table.down(1).unwrap();
     let refused = frontend.route_with(&Request::new().tokens(1)).unwrap_err();
-    assert!(matches!(refused, Error::Saturated), "{refused}");
+    assert!(matches!(refused, Error::Saturated { .. }), "{refused}");
     drop(first);
     let again = of(60);
     assert_eq!((again.engine(), table.tokens()), (0, vec![100, 0]));
@@ -326,7 +326,7 @@ fn a_plain_route_counts_its_tokens_under_the_tables_cap() {
     let (a, b) = (of(60).unwrap(), of(40).unwrap());
     assert_eq!((a.tokens(), b.tokens()), (60, 40));
     assert_ne!(a.engine(), b.engine());
-    assert!(matches!(of(1), Err(Error::Saturated)));
+    assert!(matches!(of(1), Err(Error::Saturated { .. })));
     assert_eq!(table.in_flight(), [1, 1], "a refusal counts nothing");
     drop(a);
     assert_eq!(of(60).unwrap().tokens(), 60);

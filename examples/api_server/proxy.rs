@@ -139,10 +139,12 @@ impl Wish {
             request = request.prefer(engine, slack);
         }
         (worker.frontend.route_with(&request)).map_err(|error| match error {
-            headcount::Error::Saturated if self.is_too_large(worker) => Refusal::TooManyTokens {
-                tokens: self.tokens,
-            },
-            headcount::Error::Saturated => Refusal::Saturated,
+            headcount::Error::Saturated { .. } if self.is_too_large(worker) => {
+                Refusal::TooManyTokens {
+                    tokens: self.tokens,
+                }
+            }
+            headcount::Error::Saturated { .. } => Refusal::Saturated,
             headcount::Error::Unavailable { .. } => Refusal::NoEngine,
             error => Refusal::Table(error),
         })

@@ -17,8 +17,14 @@ class Error(Exception):
 class Saturated(Error):
     """Every engine that could take the request is at its cap, or the table is at its own.
 
-    Answer 503 with a Retry-After, or queue the request.
+    If it ``passes``, answer 503 with a Retry-After, or try again when a permit of yours was released. If it
+    does not, answer 400 or 413: to try again never helps.
     """
+
+    cap: str
+    """The cap that is in the way: engine_requests, engine_tokens, table_requests or table_tokens."""
+    passes: bool
+    """False: the request is larger than that cap allows even when nothing is in flight."""
 
 
 class Unavailable(Error):

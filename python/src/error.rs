@@ -58,7 +58,10 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
     use Field::{Number, Path, Real, Text, Truth};
     let number = |number: usize| Number(number as u64);
     match error {
-        Error::Saturated => ("Saturated", vec![]),
+        Error::Saturated { cap, passes } => (
+            "Saturated",
+            vec![("cap", Text(cap.name())), ("passes", Truth(*passes))],
+        ),
         Error::Unavailable {
             engines,
             down,

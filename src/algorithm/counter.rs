@@ -85,7 +85,13 @@ pub(crate) struct Lane {
     /// The highest operation that somebody else has seen take effect. Written by others, and only
     /// raised. On a line of its own, for its writers are others.
     confirmed: AtomicU64,
+    /// Calls of its frontends that were refused, by reason: for people only. Beside a word that is
+    /// written seldom, so that a table at its cap refuses without any two lanes writing to one line.
+    refusals: [AtomicU64; REASONS],
 }
+
+/// How many reasons there are for a refusal.
+pub(crate) const REASONS: usize = 5;
 
 #[cfg(loom)]
 impl Lane {
@@ -100,6 +106,7 @@ impl Lane {
             era: Atomic::new(Era::zeroed()),
             _rest_of_the_line: AtomicU64::new(0),
             confirmed: AtomicU64::new(0),
+            refusals: core::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 
@@ -328,6 +335,21 @@ impl<'a> Counter<'a> {
             finished: read(Plane::Finished),
             tokens: read(Plane::Tokens) as i64,
         }
+    }
+
+    /// Counts a call that was refused, by its reason. The caller must hold lane `me`.
+    pub(crate) fn count_refusal(&self, me: LaneId, reason: usize) {
+        let refused = &self.lanes[usize::from(me.0) - 1].refusals[reason];
+        // Relaxed, both: only the lane's holder writes it, and the lane's lock hands it to the next one.
+        let before = refused.load(Ordering::Relaxed);
+        refused.store(before.wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// The calls that lane `id` has counted as refused, by reason.
+    pub(crate) fn refusals(&self, id: LaneId) -> [u64; REASONS] {
+        let refusals = &self.lanes[usize::from(id.0) - 1].refusals;
+        // Relaxed: a glance, for people.
+        core::array::from_fn(|reason| refusals[reason].load(Ordering::Relaxed))
     }
 
     /// Completes the operation that a dead lane was in. The caller must hold the lane.

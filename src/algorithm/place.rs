@@ -31,27 +31,22 @@ impl Total {
             self.max_tokens.map_or(0, |_| change.tokens()),
         )
     }
+}
 
-    /// How many requests like this one there is room for, as of now.
-    pub(crate) fn room(&self, counter: &Counter<'_>, request: Amount) -> u64 {
-        let (word, tokens) = counter.observe(self.row);
-        let left = |cap: Option<u32>, taken: u32, each: i64| match (cap, each) {
-            (Some(cap), 1..) => u64::from(cap.saturating_sub(taken)) / each as u64,
-            _ => u64::MAX,
-        };
-        left(self.max_requests, word.value(), request.requests()).min(left(
-            self.max_tokens,
-            tokens,
-            request.tokens(),
-        ))
-    }
+/// What there is no room for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Full {
+    /// One more request.
+    Requests,
+    /// The tokens of a request that has a place.
+    Tokens,
 }
 
 /// Why a request was not placed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refusal<E> {
     /// The table as a whole is at its cap.
-    AtTheTotal,
+    AtTheTotal(Full),
     /// No engine was chosen.
     Unchosen(E),
 }
@@ -72,10 +67,9 @@ impl Counter<'_> {
         let backoff = Backoff::new();
         loop {
             let choice = choose().map_err(Refusal::Unchosen)?;
-            if let Some(total) = total
-                && !self.add_within(me, total, change)
-            {
-                return Err(Refusal::AtTheTotal);
+            if let Some(total) = total {
+                self.add_within(me, total, change)
+                    .map_err(Refusal::AtTheTotal)?;
             }
             if self.attempt(me, choice.engine, choice.seen, change) {
                 return Ok(choice.engine);
@@ -105,7 +99,7 @@ impl Counter<'_> {
 
     /// Counts on the table's own row, unless that is at a cap.
     #[inline(never)]
-    fn add_within(&self, me: LaneId, total: &Total, change: Amount) -> bool {
+    fn add_within(&self, me: LaneId, total: &Total, change: Amount) -> Result<(), Full> {
         let backoff = Backoff::new();
         let change = total.share(change);
         let fits = |cap: Option<u32>, taken: u32, more: i64| {
@@ -113,13 +107,14 @@ impl Counter<'_> {
         };
         loop {
             let (word, tokens) = self.observe(total.row);
-            if !fits(total.max_requests, word.value(), change.requests())
-                || !fits(total.max_tokens, tokens, change.tokens())
-            {
-                return false;
+            if !fits(total.max_requests, word.value(), change.requests()) {
+                return Err(Full::Requests);
+            }
+            if !fits(total.max_tokens, tokens, change.tokens()) {
+                return Err(Full::Tokens);
             }
             if self.attempt(me, total.row, word, change) {
-                return true;
+                return Ok(());
             }
             backoff.spin();
         }

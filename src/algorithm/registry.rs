@@ -19,7 +19,7 @@
 //! ledger whose lanes add up to zero is as good as an empty one, and the lanes' operation numbers go
 //! on where they were.
 
-use super::counter::{Counter, Ledger};
+use super::counter::{Counter, Ledger, REASONS};
 use super::word::{Amount, LaneId};
 use crate::primitive::{Atomic, AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
@@ -267,6 +267,21 @@ impl Registry<'_> {
             .filter(|(_, slot)| slot.word().joins() > 0)
             .map(|(slot, _)| self.ledger(slot, row))
             .fold(Ledger::default(), Ledger::plus)
+    }
+
+    /// The calls that frontends of this table were refused, by reason.
+    pub(crate) fn refusals(&self) -> [u64; REASONS] {
+        let mut sum = [0_u64; REASONS];
+        let slots = self.slots.iter().enumerate();
+        for (slot, _) in slots.filter(|(_, slot)| slot.word().joins() > 0) {
+            for lane in 0..self.lanes_per_slot {
+                let refused = self.counter.refusals(self.lane(slot, lane));
+                for (sum, refused) in sum.iter_mut().zip(refused) {
+                    *sum = sum.wrapping_add(refused);
+                }
+            }
+        }
+        sum
     }
 
     /// Takes everything that a dead slot holds off the rows, *as that slot's first lane*: dying

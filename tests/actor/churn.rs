@@ -87,7 +87,7 @@ fn churn(frontend: &Frontend, stop: &AtomicBool, seed: u64) -> (Vec<Permit>, Wor
         });
         match placed {
             Ok(placed) => permits.extend(placed),
-            Err(Error::Saturated | Error::Unavailable { .. }) => {}
+            Err(Error::Saturated { .. } | Error::Unavailable { .. }) => {}
             Err(error) => panic!("{error}"),
         }
         if !permits.is_empty() && (permits.len() > 40 || random(2) == 0) {

@@ -347,7 +347,7 @@ impl Actor {
         for _ in 0..count {
             match self.frontend()?.route_with(&request) {
                 Ok(permit) => placed.push(permit),
-                Err(Error::Saturated) => {}
+                Err(Error::Saturated { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }

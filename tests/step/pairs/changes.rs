@@ -165,7 +165,7 @@ fn die_in_up(scene: &Scene) -> Result<()> {
 /// Takes the last place that engine 0 may have, unless the request of the first process has it.
 fn last_place(scene: &mut Scene) -> Result<()> {
     match scene.pin(&[0]) {
-        Err(error) if matches!(error.downcast_ref(), Some(Error::Saturated)) => Ok(()),
+        Err(error) if matches!(error.downcast_ref(), Some(Error::Saturated { .. })) => Ok(()),
         result => result,
     }
 }

@@ -70,7 +70,7 @@ fn route_until_refused(scene: &mut Scene) -> Result<()> {
     loop {
         match scene.own.route_with(&Request::new().tokens(TOKENS)) {
             Ok(permit) => scene.permits.push(permit),
-            Err(Error::Saturated) => return within_the_cap(scene),
+            Err(Error::Saturated { .. }) => return within_the_cap(scene),
             Err(error) => return Err(error.into()),
         }
         within_the_cap(scene)?;

@@ -238,12 +238,12 @@ pub(super) const FAULTS: &[Mutant] = &[
         PLACE,
         &[(
             "            if self.attempt(me, total.row, word, change) {
-                return true;
+                return Ok(());
             }",
             "            let _ = word;
             self.add(me, total.row, change);
             if self.load(total.row).value() > 0 {
-                return true;
+                return Ok(());
             }",
         )],
         Catcher::Model("c4_the_last_free_place_of"),

@@ -1,6 +1,7 @@
 //! The faults, and what has to catch each.
 
 mod choosing;
+mod configuring;
 mod counter;
 mod evidence;
 mod face;
@@ -101,6 +102,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         face::FAULTS,
         fronts::FAULTS,
         steps::FAULTS,
+        configuring::FAULTS,
     ]
     .into_iter()
     .flatten()

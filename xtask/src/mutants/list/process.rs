@@ -121,9 +121,9 @@ pub(super) const FAULTS: &[Mutant] = &[
         "room is looked for inside of an operation",
         FRONTEND,
         &[(
-            "        let has_room = Operation::has_room(",
+            "        let has_room = chooser.check_room(count);",
             "        let _operation = self.operation()?;
-        let has_room = Operation::has_room(",
+        let has_room = chooser.check_room(count);",
         )],
         Catcher::Test("threads", "p1_a_policy_may_end"),
     ),
