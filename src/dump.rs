@@ -8,7 +8,8 @@ use crate::cap::Refusals;
 use crate::error::Result;
 use crate::file::is_locked;
 use crate::layout::{
-    HEADER_BYTES, Layout, PUBLICATION_HEAD, PUBLICATION_ROW, PUBLISHER_LOCK, Section,
+    DEPLOYMENT_LOCK, HEADER_BYTES, Layout, PUBLICATION_HEAD, PUBLICATION_ROW, PUBLISHER_LOCK,
+    Section,
 };
 use crate::publication::{Origin, PackedStats};
 use crate::table::Table;
@@ -48,10 +49,11 @@ impl Table {
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{} bytes, {:?}, lock of the publisher {}",
+            "{} bytes, {:?}, lock of the publisher {}, of the deployment {}",
             layout.size,
             layout.geometry,
-            held(PUBLISHER_LOCK)
+            held(PUBLISHER_LOCK),
+            held(DEPLOYMENT_LOCK)
         );
         let read = |bytes: &mut [u8], offset| match read_at(self, bytes, offset) {
             Ok(read) if read < bytes.len() => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -230,6 +232,7 @@ fn in_the_control(n: usize, word: u64) -> String {
         34 => "eras begun",
         35 => "publisher's pid",
         36 => "engine changer's pid",
+        37 => "deployment's pid",
         _ => "?",
     };
     format!("{name} {word}")

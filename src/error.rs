@@ -150,6 +150,16 @@ pub enum Error {
         pid: u32,
     },
 
+    /// Another process is the table's deployment; see [`Table::deploy`](crate::Table::deploy). Nothing was
+    /// changed. Its place is free as soon as it is gone.
+    #[error("{path} is served by process {pid}; give this deployment a table of its own, or stop that one", path = .path.display())]
+    Deployed {
+        /// The path of the table.
+        path: PathBuf,
+        /// The process as it sees itself; pid namespaces may differ.
+        pid: u32,
+    },
+
     // -- Creating and opening --------------------------------------------------------------------
     /// Something is there already.
     #[error("{path} exists; open it, or use `open_or_create`", path = .path.display())]

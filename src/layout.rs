@@ -20,7 +20,7 @@
 //! All words are 64 bits, little-endian, and are touched atomically only, except for the header.
 //!
 //! Locks (open-file-description locks on bytes of the file, which have nothing to do with what lies
-//! at those bytes): 0 the publisher, 1 the process that changes the list of engines, 16 + 4 s the
+//! at those bytes): 0 the publisher, 1 the process that changes the list of engines, 2 the deployment, 16 + 4 s the
 //! frontend in slot s. A process that reaps slot s, or looks whether it is free, locks the byte after
 //! that one as well, in the same call: the length of a lock tells the two apart. No lock of a slot
 //! touches the next one's, for the kernel makes adjacent locks of one open file into one.
@@ -50,6 +50,8 @@ pub(crate) const PUBLICATION_ROW: usize = 2;
 pub(crate) const PUBLISHER_LOCK: u64 = 0;
 /// The byte whose lock one needs to change the list of engines.
 pub(crate) const ENGINES_LOCK: u64 = 1;
+/// The byte whose lock makes a process the deployment.
+pub(crate) const DEPLOYMENT_LOCK: u64 = 2;
 /// The byte whose lock makes a process the frontend in slot 0.
 const FIRST_SLOT_LOCK: u64 = 16;
 /// How far the locks of two slots are apart: more than the two bytes that a reaper locks.

@@ -36,6 +36,7 @@
 //! - [`Frontend`]: this process's place; [`Request`] and [`Policy`] say how it routes.
 //! - [`Permit`]: one admitted request, counted until it is dropped.
 //! - [`Publisher`]: puts [`EngineStats`] into the table; [`Table::read_stats`] reads them.
+//! - [`Deployment`]: the one process that says which engines a table has.
 //! - [`View`]: all of it, for people and metrics; [`Facts`]: what never changes.
 //! - [`Verification`]: whether all of it is consistent.
 //! - [`Reaper`]: returns what dead processes held, in the background.
@@ -77,6 +78,7 @@ mod cap;
 mod choose;
 mod clock;
 mod damaged;
+mod deployment;
 mod dump;
 mod engine;
 mod engine_id;
@@ -100,6 +102,7 @@ mod publication;
 mod publisher;
 mod reaper;
 mod request;
+mod role;
 mod seat;
 mod stats;
 mod table;
@@ -109,6 +112,7 @@ mod verify;
 mod view;
 
 pub use cap::{Cap, Refusals};
+pub use deployment::Deployment;
 pub use engine::{Engine, EngineState};
 pub use engine_id::{EngineId, EngineSelector};
 pub use error::{Error, Result};

@@ -3,23 +3,20 @@
 use crate::algorithm::word::RowState;
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::file::{Birth, Kept, KeptLock};
 use crate::layout::PUBLISHER_LOCK;
 use crate::publication::{self, EngineStats};
+use crate::role::Role;
 use crate::table::Table;
-use std::os::fd::AsFd;
-use std::sync::atomic::Ordering;
 
 /// The right to publish statistics to a table; one process at a time has it.
 ///
 /// It goes back when this is dropped or its process dies, even half-way through a publication, of
 /// which nobody sees anything then.
+#[must_use = "dropping a publisher lets another process take its place"]
 #[derive(Debug)]
 pub struct Publisher {
     table: Table,
-    /// Holding this is being the publisher.
-    _lock: KeptLock,
-    birth: Birth,
+    role: Role,
 }
 
 impl Table {
@@ -28,24 +25,11 @@ impl Table {
     /// # Errors
     /// [`Error::PublisherHeld`], [`Error::ReadOnly`], [`Error::Io`].
     pub fn publisher(&self) -> Result<Publisher> {
-        self.writable()?;
-        let failed = |e| self.failed("locking the publications of", e);
-        let birth = Birth::here().map_err(failed)?;
-        let kept = KeptLock::take(self.as_fd(), |lock| {
-            Ok(lock.try_lock_byte(PUBLISHER_LOCK)?.then_some(()))
-        });
-        // Relaxed, both: for a message.
         let holder = &self.mapping().control().publisher_pid;
-        // A place that a child may have a copy of is as good until this process dies.
-        let Some(Kept { lock, .. }) = kept.map_err(failed)? else {
-            let pid = holder.load(Ordering::Relaxed) as u32;
-            return Err(Error::PublisherHeld { pid });
-        };
-        holder.store(std::process::id().into(), Ordering::Relaxed);
+        let role = Role::take(self, PUBLISHER_LOCK, holder, "locking the publications of")?;
         Ok(Publisher {
             table: self.clone(),
-            _lock: lock,
-            birth,
+            role: role.map_err(|pid| Error::PublisherHeld { pid })?,
         })
     }
 }
@@ -69,7 +53,7 @@ impl Publisher {
     /// # Errors
     /// As [`publish`](Self::publish).
     pub fn publish_with(&mut self, stats: &[EngineStats], words: [u64; 2]) -> Result<()> {
-        if !self.birth.is_here() {
+        if !self.role.is_ours() {
             return Err(Error::Forked);
         }
         let engines = self.table.engines();

@@ -6,7 +6,8 @@ use crate::clock;
 use crate::engine::EngineState;
 use crate::engine_id::{EngineId, EngineSelector};
 use crate::file::is_locked;
-use crate::layout::PUBLISHER_LOCK;
+use crate::layout::{DEPLOYMENT_LOCK, PUBLISHER_LOCK};
+use crate::primitive::AtomicU64;
 use crate::publication::{self, EngineStats, Reading};
 use crate::table::Table;
 use std::os::fd::AsFd;
@@ -26,6 +27,9 @@ pub struct View {
     pub frontends: Vec<FrontendView>,
     /// The process that publishes, as it sees itself. `None` if nobody alive does.
     pub publisher: Option<u32>,
+    /// The process that is the table's deployment, as it sees itself: see [`Table::deploy`]. `None` if no
+    /// living process is.
+    pub deployment: Option<u32>,
     /// The snapshot: the last complete publication. `None` if there was none.
     pub snapshot: Option<SnapshotView>,
     /// How many calls were refused since the table was created, by reason.
@@ -138,11 +142,13 @@ impl Table {
             .collect();
         let slots = 0..self.header().geometry.max_frontends;
         // Relaxed: for people only.
-        let publisher_pid = mapping.control().publisher_pid.load(Ordering::Relaxed) as u32;
+        let pid = |holder: &AtomicU64| holder.load(Ordering::Relaxed) as u32;
+        let control = mapping.control();
         View {
             engines,
             frontends: slots.filter_map(|slot| self.frontend_view(slot)).collect(),
-            publisher: self.is_held(PUBLISHER_LOCK).then_some(publisher_pid),
+            publisher: (self.is_held(PUBLISHER_LOCK)).then(|| pid(&control.publisher_pid)),
+            deployment: (self.is_held(DEPLOYMENT_LOCK)).then(|| pid(&control.deployment_pid)),
             snapshot,
             refusals: self.refusals(),
             max_in_flight: self.header().max_in_flight,

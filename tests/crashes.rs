@@ -317,6 +317,7 @@ fn k3_a_child_that_lives_on_does_not_keep_its_dead_parent_alive() {
     let table = TestTable::with_engines(2);
     let mut actor = Actor::join(ACTOR, table.path());
     assert_eq!(actor.ask("publisher"), "ok");
+    assert_eq!(actor.ask("deploy"), "ok");
     assert_eq!(actor.ask("burst 6"), "3 3");
     let child: i32 = actor.ask("fork-and-live").parse().unwrap();
     actor.kill();
@@ -326,6 +327,7 @@ fn k3_a_child_that_lives_on_does_not_keep_its_dead_parent_alive() {
         table.publisher().is_ok(),
         "nor does it keep the publisher's place"
     );
+    assert!(table.deploy().is_ok(), "nor that of the deployment");
     // SAFETY: signals the child that the actor has told us of; its parent is gone, so it was adopted.
     let was_alive = unsafe { libc::kill(child, libc::SIGKILL) } == 0;
     assert!(was_alive, "the child lived all the while");

@@ -114,6 +114,7 @@ fn k3_a_child_without_fork_handlers_keeps_no_lock() {
             let frontend = table.join().unwrap();
             std::mem::forget(frontend.route_many(3).unwrap());
             let _publisher = table.publisher().unwrap();
+            let _deployment = table.deploy().unwrap();
             note(path, &[fork_without_handlers()]);
             kill_self();
         },
@@ -124,6 +125,7 @@ fn k3_a_child_without_fork_handlers_keeps_no_lock() {
             .publisher()
             .expect("the dead publisher's place is free"),
     );
+    drop(table.deploy().expect("and so is the deployment's"));
     assert_reaped_beside_its_children(&table, 3);
 }
 

@@ -18,6 +18,7 @@ from headcount._engine import Engine, EngineId, EngineStats
 from headcount._errors import (
     Busy,
     Checksum,
+    Deployed,
     Differs,
     EngineName,
     EnginesFull,
@@ -62,6 +63,7 @@ from headcount._view import EngineView, FrontendView, Reaped, SnapshotView, View
 __all__ = [
     "Busy",
     "Checksum",
+    "Deployed",
     "Differs",
     "Engine",
     "EngineId",

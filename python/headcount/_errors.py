@@ -112,6 +112,13 @@ class Busy(Error):
     pid: int
 
 
+class Deployed(Error):
+    """Another process is the table's deployment. Nothing was changed."""
+
+    path: str
+    pid: int
+
+
 # -- Creating and opening ----------------------------------------------------------------------------
 
 

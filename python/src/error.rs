@@ -103,6 +103,10 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
             vec![("name", Text(name)), ("engine", number(*engine))],
         ),
         Error::Weight { found } => ("Weight", vec![("found", Real(*found))]),
+        Error::Deployed { path, pid } => (
+            "Deployed",
+            vec![("path", Path(path)), ("pid", Number((*pid).into()))],
+        ),
         Error::Busy { pid } => ("Busy", vec![("pid", Number((*pid).into()))]),
         Error::Exists { path } => ("Exists", vec![("path", Path(path))]),
         Error::NotFound { path } => ("NotFound", vec![("path", Path(path))]),

@@ -33,6 +33,8 @@ pub(crate) struct Control {
     pub(crate) publisher_pid: AtomicU64,
     /// Whoever changes the engines, as it sees itself: for people only.
     pub(crate) changer_pid: AtomicU64,
+    /// The deployment's process as it sees itself: for people only.
+    pub(crate) deployment_pid: AtomicU64,
 }
 
 /// A word on a line of its own.

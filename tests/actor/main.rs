@@ -17,6 +17,7 @@
 //! | `work-done` | how many operations the threads did since this was asked, and the longest in ns |
 //! | `publish N`, `publish-forever` | `ok`; statistics that all say the same number |
 //! | `publisher` | `ok` |
+//! | `deploy` | `ok` |
 //! | `reap-forever`, `open-forever PATH` | `ok` |
 //! | `add-and-remove-forever` | `ok`; engines of several names |
 //! | `add NAME`, `remove NAME` | the number of the engine |
@@ -56,7 +57,8 @@ mod reaping;
 use churn::{Churn, WorkDone};
 use comers::Comers;
 use headcount::{
-    Engine, EngineStats, Error, Frontend, Options, Permit, Publisher, Reaper, Request, Table,
+    Deployment, Engine, EngineStats, Error, Frontend, Options, Permit, Publisher, Reaper, Request,
+    Table,
 };
 use headcount_tests::monotonic_ns;
 use std::io::{BufRead, Write};
@@ -73,6 +75,7 @@ struct Actor {
     table: Option<Table>,
     frontend: Option<Frontend>,
     publisher: Option<Publisher>,
+    deployment: Option<Deployment>,
     permits: Vec<Permit>,
     churn: Option<Churn>,
     comers: Option<Arc<Comers>>,
@@ -182,6 +185,10 @@ impl Actor {
                     longest,
                 } = std::mem::take(&mut self.work);
                 Ok(format!("{operations} {longest}"))
+            }
+            ["deploy"] => {
+                self.deployment = Some(self.table()?.deploy()?);
+                ok()
             }
             ["publisher"] => {
                 self.publisher = Some(self.table()?.publisher()?);

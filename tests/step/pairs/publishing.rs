@@ -228,6 +228,6 @@ fn two_publishers(lead: &mut Lead) -> Result<bool> {
         format!("of two, one publishes: {publishes}, {}", other.is_some())
     })?;
     drop((child, other));
-    scene.table.publisher()?;
+    drop(scene.table.publisher()?);
     Ok(!publishes)
 }
