@@ -1,17 +1,15 @@
 //! A request that goes to an engine, over a new connection or one that is open already.
 
-use crate::options::Options;
+use crate::dial;
 use crate::upload::Upload;
+use crate::worker::Worker;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
-use rustix::io::Errno;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// How long a connection is kept when it is not used: less than the 5 s after which uvicorn, which
@@ -44,26 +42,21 @@ pub(crate) enum Failure {
 pub(crate) async fn send(
     engine: &str,
     mut message: Request<Upload>,
-    idle: &Idle,
-    options: &Options,
+    worker: &Worker,
 ) -> Result<(Response<Incoming>, Connection), Failure> {
     loop {
-        let (mut connection, used_before) = match idle.take(engine) {
+        let (mut connection, used_before) = match worker.idle.take(engine) {
             Some(connection) => (connection, true),
-            None => match timeout(options.connect_timeout, connect(engine)).await {
-                Ok(Ok(connection)) => (connection, false),
-                Ok(Err(error)) if is_of_this_host(&error) => {
-                    return Err(Failure::NoConnection(error));
-                }
-                Ok(Err(error)) => return Err(Failure::Unreachable(error, Box::new(message))),
-                Err(_) => {
-                    let error = io::ErrorKind::TimedOut.into();
+            None => match worker.dialer.connect(engine).await {
+                Ok(connection) => (connection, false),
+                Err(dial::Failure::ThisHost(error)) => return Err(Failure::NoConnection(error)),
+                Err(dial::Failure::Engine(error)) => {
                     return Err(Failure::Unreachable(error, Box::new(message)));
                 }
             },
         };
         let answer = connection.try_send_request(message);
-        match timeout(options.first_byte_timeout, answer).await {
+        match timeout(worker.options.first_byte_timeout, answer).await {
             Ok(Ok(answer)) => return Ok((answer, connection)),
             Ok(Err(mut error)) => match error.take_message() {
                 // The engine had closed it while it was not in use. Another one, or a new one, will do.
@@ -73,40 +66,6 @@ pub(crate) async fn send(
             Err(_) => return Err(Failure::TooSlow),
         }
     }
-}
-
-/// The part of an engine's name that is its host and port.
-pub(crate) fn authority(engine: &str) -> &str {
-    engine.trim_start_matches("http://")
-}
-
-/// A stream to an engine.
-pub(crate) async fn reach(engine: &str) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(authority(engine)).await?;
-    // A socket that looks for a port of this host on which nobody listens can be given just that
-    // port for its own, and then talks to itself.
-    if stream.local_addr()? == stream.peer_addr()? {
-        return Err(io::ErrorKind::ConnectionRefused.into());
-    }
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
-
-async fn connect(engine: &str) -> io::Result<Connection> {
-    let stream = reach(engine).await?;
-    let handshake = http1::handshake(TokioIo::new(stream)).await;
-    let (sender, connection) = handshake.map_err(io::Error::other)?;
-    // Its errors are those of the requests that it carries.
-    tokio::spawn(async move { drop(connection.await) });
-    Ok(sender)
-}
-
-/// Whether a connection failed for want of something on this side: no reason to shun the engine.
-fn is_of_this_host(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::ADDRNOTAVAIL)
-    )
 }
 
 impl Idle {

@@ -30,6 +30,7 @@
 mod affinity;
 mod answer;
 mod child;
+mod dial;
 mod engine_list;
 mod error;
 mod exchange;

@@ -3,7 +3,7 @@
 //! The parent does this, for all that is down in the table: whichever worker has marked it, alive or
 //! not, and also what a deployment has left that died as a whole.
 
-use crate::exchange;
+use crate::dial::{Dialer, authority};
 use crate::notice::say;
 use crate::options::Options;
 use bytes::Bytes;
@@ -15,11 +15,13 @@ use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
 use std::error::Error;
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 pub(crate) async fn probe(table: Table, options: Options) {
+    let dialer = Arc::new(Dialer::new(&options));
     let mut ticks = interval(options.probe_every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -30,9 +32,9 @@ pub(crate) async fn probe(table: Table, options: Options) {
         let mut probes = JoinSet::new();
         for engine in table.snapshot().engines {
             if engine.state == EngineState::Down {
-                let path = options.probe_path.clone();
+                let (dialer, path) = (Arc::clone(&dialer), options.probe_path.clone());
                 let asked = async move {
-                    let answer = ask(&engine.name, &path);
+                    let answer = ask(&dialer, &engine.name, &path);
                     // A second is long for an engine that has nothing to do.
                     let limit = options.connect_timeout.max(Duration::from_secs(1));
                     let back = matches!(timeout(limit, answer).await, Ok(Ok(true)));
@@ -54,11 +56,11 @@ pub(crate) async fn probe(table: Table, options: Options) {
 }
 
 /// Whether an engine says that it is well.
-async fn ask(engine: &str, path: &str) -> Result<bool, Box<dyn Error>> {
-    let stream = exchange::reach(engine).await?;
+async fn ask(dialer: &Dialer, engine: &str, path: &str) -> Result<bool, Box<dyn Error>> {
+    let stream = dialer.reach(engine).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let request = Request::get(path)
-        .header(HOST, exchange::authority(engine))
+        .header(HOST, authority(engine))
         .body(Empty::<Bytes>::new())?;
     let mut answer = pin!(sender.send_request(request));
     let answer = tokio::select! {

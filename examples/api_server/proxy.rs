@@ -1,6 +1,7 @@
 //! One request, from its head to the head of its answer.
 
 use crate::answer::Answer;
+use crate::dial;
 use crate::exchange::{self, Failure};
 use crate::headers;
 use crate::notice::say;
@@ -70,11 +71,11 @@ async fn forward(
         };
         let engine = permit.engine_name();
         tried.push(permit.engine());
-        if let Ok(host) = HeaderValue::from_str(exchange::authority(&engine)) {
+        if let Ok(host) = HeaderValue::from_str(dial::authority(&engine)) {
             message.headers_mut().insert(HOST, host);
         }
         let copy = may_repeat.then(|| copy(&message, worker)).flatten();
-        match exchange::send(&engine, message, &worker.idle, &worker.options).await {
+        match exchange::send(&engine, message, worker).await {
             // 101 without having been asked: nobody could make sense of what follows.
             Ok((answer, _)) if answer.status().is_informational() => {
                 return Err(Refusal::EngineBrokeOff);

@@ -1,6 +1,7 @@
 //! A worker: accepts connections, until it is to end.
 
 use crate::affinity::Affinity;
+use crate::dial::Dialer;
 use crate::error::Error;
 use crate::exchange::Idle;
 use crate::lifeline::End;
@@ -30,6 +31,7 @@ pub(crate) struct Worker {
     pub(crate) table: Table,
     pub(crate) frontend: Frontend,
     pub(crate) options: Options,
+    pub(crate) dialer: Dialer,
     /// Connections to engines that are open and not in use.
     pub(crate) idle: Arc<Idle>,
     pub(crate) affinity: Affinity,
@@ -42,6 +44,7 @@ pub(crate) async fn serve(descriptor: RawFd, options: Options) -> Result<(), Err
     let frontend = table.join()?.with_policy(options.policy());
     let worker = Arc::new(Worker {
         idle: Arc::default(),
+        dialer: Dialer::new(&options),
         affinity: Affinity::new(&options, &table),
         table,
         frontend,

@@ -84,7 +84,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine that is gone is taken for the socket that looks for it",
-        "examples/api_server/exchange.rs",
+        "examples/api_server/dial.rs",
         &[(
             "if stream.local_addr()? == stream.peer_addr()? {",
             "if false {",
@@ -243,10 +243,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "want of descriptors is an engine's fault",
-        "examples/api_server/exchange.rs",
+        "examples/api_server/dial.rs",
         &[(
-            "Ok(Err(error)) if is_of_this_host(&error) => {",
-            "Ok(Err(error)) if is_of_this_host(&error) && error.kind() == io::ErrorKind::AddrNotAvailable => {",
+            "Ok(Err(error)) if is_of_this_host(&error) =>",
+            "Ok(Err(error)) if is_of_this_host(&error) && error.kind() == io::ErrorKind::AddrNotAvailable =>",
         )],
         Catcher::Test("http", "want_of_descriptors"),
     ),
