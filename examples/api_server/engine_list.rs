@@ -1,9 +1,9 @@
 //! The list of engines: read from the command line or a file, and put into the table.
 
+use crate::address::Address;
 use crate::error::Error;
 use crate::options::Options;
-use headcount::{Engine, EngineState, EngineView, MAX_NAME_LEN, Table};
-use hyper::http::uri::{Scheme, Uri};
+use headcount::{Engine, EngineState, EngineView, Table};
 use std::str::FromStr;
 
 /// An engine of the list: `http://HOST:PORT [weight=W] [max_in_flight=N] [max_tokens=N]`.
@@ -11,19 +11,26 @@ use std::str::FromStr;
 pub(crate) struct Entry {
     /// Its address, which is its name in the table.
     pub(crate) name: String,
+    address: Address,
     weight: f32,
     max_in_flight: Option<u32>,
     max_tokens: Option<u32>,
 }
 
 impl Entry {
-    pub(crate) fn at(name: String) -> Self {
+    pub(crate) fn at(address: Address) -> Self {
         Self {
-            name,
+            name: address.to_string(),
+            address,
             weight: 1.0,
             max_in_flight: None,
             max_tokens: None,
         }
+    }
+
+    fn is_same_engine(&self, other: &Self) -> bool {
+        let (a, b) = (&self.address, &other.address);
+        a.port == b.port && a.host.identity() == b.host.identity()
     }
 }
 
@@ -33,7 +40,7 @@ impl FromStr for Entry {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut words = text.split_whitespace();
         let address = words.next().unwrap_or_default();
-        let mut entry = Self::at(name_of(address)?);
+        let mut entry = Self::at(address.parse()?);
         for word in words {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             let wrong = || format!("{word:?} is no {key}, which is a positive number");
@@ -56,36 +63,6 @@ impl FromStr for Entry {
             }
         }
         Ok(entry)
-    }
-}
-
-/// The one way to write an engine's address.
-fn name_of(address: &str) -> Result<String, String> {
-    let wrong = |why: &str| format!("{address:?} {why}; an engine is http://HOST:PORT");
-    let uri = Uri::from_str(address).map_err(|e| wrong(&format!("is no address ({e})")))?;
-    if uri.scheme() != Some(&Scheme::HTTP) {
-        return Err(wrong("does not start with http://"));
-    }
-    let host = uri.host().filter(|host| !host.is_empty());
-    let host = host.ok_or_else(|| wrong("names no host"))?;
-    if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-        return Err(wrong("has a path, and requests keep their own"));
-    }
-    if uri.authority().is_some_and(|a| a.as_str().contains('@')) {
-        return Err(wrong("has a user name, which is not supported"));
-    }
-    let port = match uri.authority().map_or("", |a| &a.as_str()[host.len()..]) {
-        "" => Some(80),
-        port => (port.strip_prefix(':')).and_then(|port| port.parse().ok()),
-    };
-    let port: u16 =
-        (port.filter(|port| *port > 0)).ok_or_else(|| wrong("has no port, 1 to 65535"))?;
-    let name = format!("http://{host}:{port}");
-    match name.len() {
-        0..=MAX_NAME_LEN => Ok(name),
-        length => Err(wrong(&format!(
-            "has {length} bytes, and may have {MAX_NAME_LEN}"
-        ))),
     }
 }
 
@@ -122,7 +99,7 @@ pub(crate) fn read(options: &Options) -> Result<Option<Vec<Entry>>, Error> {
         return Err(Error::NoEngines { place });
     }
     for (number, entry) in entries.iter().enumerate() {
-        if entries[..number].iter().any(|e| e.name == entry.name) {
+        if entries[..number].iter().any(|e| e.is_same_engine(entry)) {
             let name = entry.name.clone();
             return Err(Error::Twice { place, name });
         }

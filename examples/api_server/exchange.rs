@@ -27,6 +27,8 @@ pub(crate) struct Idle(Mutex<HashMap<String, Vec<(Connection, Instant)>>>);
 pub(crate) enum Failure {
     /// It cannot be reached. It got nothing of the request, which is returned.
     Unreachable(io::Error, Box<Request<Upload>>),
+    /// Its name has no address that is known here. It got nothing of the request, which is returned.
+    NoAddress(io::Error, Box<Request<Upload>>),
     /// This host cannot open a connection, whatever the engine.
     NoConnection(io::Error),
     /// It broke off, or what it said was no HTTP.
@@ -50,6 +52,9 @@ pub(crate) async fn send(
             None => match worker.dialer.connect(engine).await {
                 Ok(connection) => (connection, false),
                 Err(dial::Failure::ThisHost(error)) => return Err(Failure::NoConnection(error)),
+                Err(dial::Failure::NoAddress(error)) => {
+                    return Err(Failure::NoAddress(error, Box::new(message)));
+                }
                 Err(dial::Failure::Engine(error)) => {
                     return Err(Failure::Unreachable(error, Box::new(message)));
                 }

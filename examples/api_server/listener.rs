@@ -6,6 +6,7 @@
 //! workers which are idle all wake up for a connection, and one of them gets it.
 
 use crate::error::Error;
+use crate::keepalive::Keepalive;
 use rustix::io::{FdFlags, fcntl_setfd};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -16,7 +17,7 @@ use tokio::net::TcpSocket;
 const QUEUE: u32 = 4096;
 
 /// Listens at an address, on a socket that the processes started from now on inherit.
-pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
+pub(crate) fn bind(address: SocketAddr, keepalive: Keepalive) -> Result<TcpListener, Error> {
     let bind = || -> io::Result<TcpListener> {
         let socket = match address {
             SocketAddr::V4(_) => TcpSocket::new_v4()?,
@@ -24,6 +25,10 @@ pub(crate) fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
         };
         // A port whose former connections are still closing may be taken at once.
         socket.set_reuseaddr(true)?;
+        // Connections have this from the socket that accepts them: tokens go out one by one, and clients
+        // whose host is gone are noticed.
+        socket.set_nodelay(true)?;
+        keepalive.apply(&socket);
         socket.bind(address)?;
         let listener = socket.listen(QUEUE)?.into_std()?;
         fcntl_setfd(&listener, FdFlags::empty())?;

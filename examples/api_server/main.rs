@@ -27,6 +27,7 @@
 //!   table by its descriptor, so that they stay in one.
 //! - Workers have no list of engines: an engine's name in the table is its address.
 
+mod address;
 mod affinity;
 mod answer;
 mod child;
@@ -35,6 +36,7 @@ mod engine_list;
 mod error;
 mod exchange;
 mod headers;
+mod keepalive;
 mod lifeline;
 mod listener;
 mod mock_engine;
@@ -46,6 +48,7 @@ mod probe;
 mod prompt;
 mod proxy;
 mod refusal;
+mod resolve;
 mod status;
 mod table_path;
 mod upload;
@@ -79,5 +82,8 @@ fn run(task: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
         .enable_all()
         .build()
         .map_err(|source| Error::system("start the event loop", source))?;
-    runtime.block_on(task)
+    let result = runtime.block_on(task);
+    // A resolver that does not answer keeps a thread, and shall not keep the process.
+    runtime.shutdown_background();
+    result
 }

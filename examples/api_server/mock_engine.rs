@@ -84,8 +84,9 @@ pub(crate) async fn start(count: usize) -> Result<(Vec<Entry>, Mocks), Error> {
             .await
             .map_err(failed)?;
         let address = line.trim().strip_prefix("listening on ");
+        let address = address.and_then(|address| address.parse().ok());
         let address = address.ok_or_else(|| failed(io::ErrorKind::UnexpectedEof.into()))?;
-        entries.push(Entry::at(address.to_owned()));
+        entries.push(Entry::at(address));
         mocks.push((mock, lifeline));
     }
     Ok((entries, mocks))

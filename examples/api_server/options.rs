@@ -74,6 +74,15 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(crate) connect_timeout: Duration,
 
+    /// How long the addresses of an engine's name are used before the name is looked up again, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) resolve_every: Duration,
+
+    /// After how long without a word an engine's host is asked for a sign of life (TCP keepalive), in
+    /// seconds; it is given up after twice as long. 0: never
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = keepalive)]
+    pub(crate) engine_keepalive: Duration,
+
     /// How long an engine may take to begin its answer, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     pub(crate) first_byte_timeout: Duration,
@@ -85,6 +94,10 @@ pub(crate) struct Options {
     /// How long a client may pause within its request, or not read its answer, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) client_idle_timeout: Duration,
+
+    /// The same as --engine-keepalive for clients
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = keepalive)]
+    pub(crate) client_keepalive: Duration,
 
     /// How long requests may go on after SIGTERM, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
@@ -164,6 +177,14 @@ fn seconds_or_none(text: &str) -> Result<Duration, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=60.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
         _ => Err("expected seconds, from 0 to 60".to_owned()),
+    }
+}
+
+/// Whole seconds: the kernel knows no others.
+fn keepalive(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds @ 0..=32_000) => Ok(Duration::from_secs(seconds)),
+        _ => Err("expected whole seconds, from 1 to 32000, or 0 for never".to_owned()),
     }
 }
 

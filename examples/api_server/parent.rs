@@ -2,6 +2,7 @@
 
 use crate::engine_list::{self, Entry};
 use crate::error::Error;
+use crate::keepalive::Keepalive;
 use crate::lifeline::End;
 use crate::notice::{say, tell};
 use crate::options::Options;
@@ -36,7 +37,7 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
     let table = open(&options)?;
     engine_list::put_into(&table, &list, &options)?;
     // After the mock engines, which shall not inherit it.
-    let socket = listener::bind(options.listen)?;
+    let socket = listener::bind(options.listen, Keepalive::of_clients(&options))?;
     let address = socket
         .local_addr()
         .map_err(|source| Error::system("ask for the address of the socket", source))?;

@@ -60,18 +60,22 @@ async fn forward(
 
     let mut message = Request::from_parts(head, upload);
     let mut tried = Vec::new();
+    let mut no_address = None;
     // Each time round there is an engine less to try, so this ends.
     loop {
         let permit = match wish.route(worker, &tried) {
             Ok(permit) => permit,
             Err(refusal) => {
                 message.into_body().discard().await;
-                return Err(refusal);
+                return Err(match (refusal, no_address) {
+                    (Refusal::NoEngine, Some(error)) => Refusal::NoConnection(error),
+                    (refusal, _) => refusal,
+                });
             }
         };
         let engine = permit.engine_name();
         tried.push(permit.engine());
-        if let Ok(host) = HeaderValue::from_str(dial::authority(&engine)) {
+        if let Ok(host) = HeaderValue::from_str(&dial::authority(&engine)) {
             message.headers_mut().insert(HOST, host);
         }
         let copy = may_repeat.then(|| copy(&message, worker)).flatten();
@@ -93,6 +97,11 @@ async fn forward(
             }
             Err(Failure::Unreachable(error, unsent)) => {
                 mark_down(worker, &permit, &engine, &error);
+                message = *unsent;
+            }
+            // No engine's fault; and the next one may have an address.
+            Err(Failure::NoAddress(error, unsent)) => {
+                no_address = Some(error);
                 message = *unsent;
             }
             Err(Failure::BrokeOff(error)) => match (cut_by_client(&error), copy) {

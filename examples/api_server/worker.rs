@@ -113,8 +113,6 @@ impl Worker {
         peer: SocketAddr,
         connections: &GracefulShutdown,
     ) {
-        // Tokens go out one by one; fails only for a client that is gone, as will be noticed soon.
-        let _ = stream.set_nodelay(true);
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(self.options.client_idle_timeout));
         let worker = Arc::clone(self);

@@ -30,12 +30,17 @@ pub(crate) struct Deployment {
 impl Deployment {
     /// Starts workers in front of these engines.
     pub(crate) fn start(engines: &[SocketAddr], options: &[&str]) -> Self {
+        Self::start_at(&free_address(), engines, options)
+    }
+
+    /// The same at an address of the test's choice.
+    pub(crate) fn start_at(listen: &str, engines: &[SocketAddr], options: &[&str]) -> Self {
         let mut command = Command::new(PROGRAM);
         for engine in engines {
             command.args(["--engine", &format!("http://{engine}")]);
         }
         command.args(options);
-        Self::start_in(headcount_tests::directory(), &free_address(), command)
+        Self::start_in(headcount_tests::directory(), listen, command)
     }
 
     /// Starts workers whose standard error goes to the file `log`.
@@ -64,7 +69,8 @@ impl Deployment {
         Self::start_by_file(list, &["--connect-timeout", "60"])
     }
 
-    fn start_by_file(list: &str, options: &[&str]) -> Self {
+    /// Starts workers by a list of engines in a file, with options.
+    pub(crate) fn start_by_file(list: &str, options: &[&str]) -> Self {
         let directory = headcount_tests::directory();
         let file = directory.path().join("engines");
         std::fs::write(&file, list).unwrap();

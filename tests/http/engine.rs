@@ -21,7 +21,8 @@ impl MockEngine {
         Self::start_at(&free_address(), step)
     }
 
-    fn start_at(address: &str, step: &str) -> Self {
+    /// The same at an address of the test's choice.
+    pub(crate) fn start_at(address: &str, step: &str) -> Self {
         let mut command = Command::new(PROGRAM);
         command.args(["--mock-engine", address, "--mock-step", step]);
         command.args(["--mock-step-per-request", "0"]);

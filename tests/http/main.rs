@@ -1,15 +1,20 @@
 //! API servers on headcount: real processes, real sockets, real signals. After whatever is done to
 //! them, every count is what it should be, soon.
 
+mod addresses;
 mod clients;
 mod deployment;
 mod draining;
 mod engine;
 mod engines;
 mod itself;
+mod keepalive;
 mod kills;
 mod load;
+mod names;
+mod network;
 mod proxying;
 mod reload;
+mod resolver;
 mod stream;
 mod table_path;

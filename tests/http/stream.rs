@@ -42,6 +42,10 @@ impl Stream {
         )
     }
 
+    pub(crate) fn into_connection(self) -> TcpStream {
+        self.connection.into_inner()
+    }
+
     /// Sends more.
     pub(crate) fn more(&mut self, bytes: &str) -> std::io::Result<()> {
         self.connection.get_mut().write_all(bytes.as_bytes())

@@ -1,0 +1,78 @@
+//! How the addresses of engines are written, and what is no address.
+
+use crate::deployment::{Deployment, PROGRAM, agent, complete};
+use crate::engine::MockEngine;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What the program says when it is started with these engines, which it is to refuse.
+fn refused(engines: &[&str]) -> String {
+    let mut command = Command::new(PROGRAM);
+    for engine in engines {
+        command.args(["--engine", engine]);
+    }
+    command.args(["--listen", "127.0.0.1:0"]);
+    let mut program = command
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    while program.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(20) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let _ = program.kill();
+    let ended = program.wait_with_output().unwrap();
+    let code = ended.status.code();
+    // 2 is for what the command line says.
+    assert!(matches!(code, Some(1 | 2)), "{engines:?}: {ended:?}");
+    String::from_utf8(ended.stderr).unwrap()
+}
+
+#[test]
+fn two_ways_to_write_an_address_are_one_engine() {
+    for same in [
+        ["http://localhost:9001", "http://LOCALHOST:9001"],
+        ["http://localhost:9001", "http://localhost:9001/"],
+        ["http://localhost", "HTTP://localhost:80"],
+        ["http://a.example.:9001", "http://A.example:9001"],
+        ["http://[::1]:9001", "http://[0:0::0:1]:9001"],
+        ["http://127.0.0.1:9001", "http://[::ffff:127.0.0.1]:9001"],
+        ["http://[fe80::1%25lo]:9001", "http://[FE80::1%lo]:9001"],
+    ] {
+        let said = refused(&same);
+        assert!(said.contains("twice"), "{same:?}: {said}");
+    }
+}
+
+#[test]
+fn the_table_has_the_one_form() {
+    let engine = MockEngine::start_at("127.0.0.1:0", "0.002");
+    let port = engine.address.port();
+    let list = format!("HTTP://LocalHost:{port}/ weight=2\n");
+    let deployment = Deployment::start_by_file(&list, &[]);
+    let engines = deployment.table.snapshot().engines;
+    assert_eq!(engines[0].name, format!("http://localhost:{port}"));
+    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    deployment.settles();
+}
+
+#[test]
+fn an_address_that_could_never_be_reached_is_refused_at_the_start() {
+    for (address, why) in [
+        ("http://[fe80::1]:9001", "on which link"),
+        (
+            "http://[fe80::1%25nosuch0]:9001",
+            "no network interface \"nosuch0\"",
+        ),
+        ("http://0.0.0.0:9001", "at which no other is reached"),
+        ("http://127.1:9001", "four decimal numbers"),
+        ("https://localhost:9001", "TLS"),
+        ("http://user:secret@localhost:9001", "user name"),
+        ("http://localhost:9001/v1", "has a path"),
+    ] {
+        let said = refused(&[address]);
+        assert!(said.contains(why), "{address}: {said}");
+    }
+}
