@@ -15,11 +15,18 @@ use std::time::Duration;
 fn it_creates_a_table_and_removes_it() {
     let directory = directory();
     let path = directory.path().join("table");
-    let line = "create PATH --engine a --engine http://b:1/v1?x=y=2.5 --frontends 5 --lanes 2 \
-                --max-engines 9 --max-in-flight 100 --max-tokens 5000 --mode 0660";
+    let line = "create PATH --engine a=2.5 --engine http://b:1/v1?x=y --frontends 5 --lanes 2 \
+                --max-engines 9 --max-in-flight-total 100 --max-tokens-total 5000 --mode 0660";
     let said = on(&path, line).fine();
     assert!(
         said.contains("2 engines (room for 9), room for 5 frontends"),
+        "{said}"
+    );
+    assert!(
+        said.ends_with(
+            "\n  @0 a: weight 2.5, no caps\n  @1 http://b:1/v1?x=y: weight 1, no caps\n  \
+             all engines together: at most 100 requests, at most 5000 tokens\n"
+        ),
         "{said}"
     );
     let table = Table::open(&path).unwrap();
@@ -33,7 +40,7 @@ fn it_creates_a_table_and_removes_it() {
         (9, 5, 2)
     );
     assert_eq!(view.engines[1].name, "http://b:1/v1?x=y");
-    assert_eq!(view.engines[1].weight, 2.5);
+    assert_eq!(view.engines[0].weight, 2.5);
     let mode = path.metadata().unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
     assert_eq!(
@@ -69,7 +76,7 @@ fn engines_are_drained_downed_and_brought_back() {
     let said = on(scene.path(), "drain PATH gpu-0 @2").fine();
     assert_eq!(
         said,
-        "gpu-0: drains, 3 in flight\n@2: drains, 3 in flight\n"
+        "gpu-0: drains, 3 in flight\ngpu-2: drains, 3 in flight\n"
     );
     assert_eq!(scene.frontends[0].numbers("burst 4"), [0, 4, 0]);
     on(scene.path(), "undrain PATH gpu-0").fine();
@@ -113,7 +120,11 @@ fn engines_come_and_go() {
         "add PATH x y=3 --max-in-flight 8 --max-tokens 900",
     )
     .fine();
-    assert_eq!(said, "x: added as @3\ny: added as @4\n");
+    assert_eq!(
+        said,
+        "x: added as @3, weight 1, at most 8 requests, at most 900 tokens\n\
+         y: added as @4, weight 3, at most 8 requests, at most 900 tokens\n"
+    );
     let view = scene.table.snapshot();
     let y = &view.engines[4];
     assert_eq!(
@@ -223,7 +234,7 @@ fn caps_and_weights_change() {
     };
     let said = on(scene.path(), "cap PATH gpu-0 10").fine();
     assert_eq!(said, "gpu-0: at most 10 requests, no cap on tokens\n");
-    on(scene.path(), "cap PATH gpu-0 --tokens 7000").fine();
+    on(scene.path(), "cap PATH gpu-0 --max-tokens 7000").fine();
     assert_eq!(caps(), (Some(10), Some(7000)));
     on(scene.path(), "cap PATH gpu-0 none").fine();
     assert_eq!(caps(), (None, Some(7000)));
@@ -247,7 +258,7 @@ fn the_dead_are_reaped() {
     let said = on(scene.path(), "reap PATH").fine();
     assert_eq!(
         said,
-        "reaped 1 dead frontends, which had 3 requests in flight\n"
+        "reaped 1 dead frontend, which had 3 requests in flight\n"
     );
     assert_eq!(scene.table.in_flight(), [2, 2, 2]);
 }

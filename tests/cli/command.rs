@@ -70,7 +70,7 @@ pub(crate) fn binary() -> &'static Path {
 /// The command with nothing from this process's environment that could change what it does.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(binary());
-    for variable in ["HEADCOUNT_TABLE", "NO_COLOR", "CLICOLOR_FORCE"] {
+    for variable in ["HEADCOUNT_TABLE", "NO_COLOR", "CLICOLOR_FORCE", "COLUMNS"] {
         command.env_remove(variable);
     }
     command
@@ -79,6 +79,11 @@ pub(crate) fn command() -> Command {
 /// Runs the command with these arguments.
 pub(crate) fn run<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ran {
     Ran::of(command().args(arguments).output().expect("starts"))
+}
+
+/// Runs a command that was prepared.
+pub(crate) fn run_with(mut command: Command) -> Ran {
+    Ran::of(command.output().expect("starts"))
 }
 
 /// Runs a line of arguments, in which PATH is the path of a table.

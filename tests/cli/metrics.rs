@@ -19,11 +19,12 @@ struct Server {
 }
 
 impl Server {
-    fn start(path: &Path) -> Self {
+    fn start(paths: &[&Path]) -> Self {
         let mut child = command()
             .args(["metrics", "--listen", "127.0.0.1:0"])
-            .arg(path)
+            .args(paths)
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let mut line = String::new();
@@ -35,6 +36,15 @@ impl Server {
             .expect("says where it listens");
         let address = address.trim_end().trim_end_matches("/metrics").to_owned();
         Self { child, address }
+    }
+
+    /// What it has complained of.
+    fn end(mut self) -> String {
+        self.child.kill().unwrap();
+        let mut said = String::new();
+        let complaints = self.child.stderr.take();
+        complaints.unwrap().read_to_string(&mut said).unwrap();
+        said
     }
 
     fn connect(&self) -> TcpStream {
@@ -74,16 +84,26 @@ impl Drop for Server {
     }
 }
 
-/// The value of a sample.
+/// The value of a sample, whose label of the table is left out.
 fn value(metrics: &str, sample: &str) -> Option<f64> {
-    let found = metrics.lines().find_map(|line| line.strip_prefix(sample));
-    found.and_then(|value| value.trim().parse().ok())
+    let mut lines = metrics.lines().map(|line| {
+        let (name, value) = line.rsplit_once(' ')?;
+        let (before, table) = name.split_once("table=\"")?;
+        let before = before.trim_end_matches([',', '{']);
+        let end = if before.contains('{') { "}" } else { "" };
+        assert!(table.ends_with("\"}"), "the label comes last: {line}");
+        Some((format!("{before}{end}"), value.parse().ok()?))
+    });
+    lines.find_map(|line| {
+        line.filter(|(name, _)| name == sample)
+            .map(|(_, value)| value)
+    })
 }
 
 #[test]
 fn a_scrape_says_what_the_table_holds() {
     let mut scene = Scene::new();
-    let server = Server::start(scene.path());
+    let server = Server::start(&[scene.path()]);
     let metrics = server.scrape();
     let expect = |metrics: &str, sample: &str, expected: Option<f64>| {
         assert_eq!(value(metrics, sample), expected, "{sample} in {metrics}");
@@ -253,7 +273,7 @@ fn the_names_are_prometheus_own_and_those_documented() {
 #[test]
 fn what_is_no_scrape_is_answered_as_http_does() {
     let scene = Scene::new();
-    let server = Server::start(scene.path());
+    let server = Server::start(&[scene.path()]);
     assert!(server.ask("GET", "/").1.contains("/metrics"));
     assert!(server.ask("GET", "/other").0.starts_with("HTTP/1.1 404 "));
     let (head, _) = server.ask("POST", "/metrics");
@@ -283,7 +303,7 @@ fn what_is_no_scrape_is_answered_as_http_does() {
 #[test]
 fn more_connections_than_it_serves_are_closed_and_do_not_end_it() {
     let scene = Scene::new();
-    let server = Server::start(scene.path());
+    let server = Server::start(&[scene.path()]);
     let is_answered = || {
         let mut stream = server.connect();
         let _ = stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -304,7 +324,7 @@ fn more_connections_than_it_serves_are_closed_and_do_not_end_it() {
 #[test]
 fn it_serves_the_table_that_lies_at_the_path() {
     let mut scene = Scene::new();
-    let server = Server::start(scene.path());
+    let server = Server::start(&[scene.path()]);
     let metrics = server.scrape();
     assert!(metrics.contains("gpu-0"), "{metrics}");
     assert_eq!(value(&metrics, "headcount_table_linked"), Some(1.0));
@@ -317,7 +337,7 @@ fn it_serves_the_table_that_lies_at_the_path() {
     Table::options().engines(2).create(scene.path()).unwrap();
     let metrics = server.scrape();
     assert!(
-        !metrics.contains("gpu-0") && metrics.contains("{engine=\"1\"}"),
+        !metrics.contains("gpu-0") && metrics.contains("{engine=\"1\","),
         "{metrics}"
     );
     // Its frontends still count in the table that was removed.
@@ -329,7 +349,7 @@ fn it_serves_the_table_that_lies_at_the_path() {
 #[test]
 fn totals_are_counted() {
     let mut scene = Scene::new();
-    let server = Server::start(scene.path());
+    let server = Server::start(&[scene.path()]);
     let total = |what: &str| {
         let sample = format!("headcount_engine_requests_{what}_total{{engine=\"gpu-1\"}}");
         value(&server.scrape(), &sample).expect("a total")
@@ -338,4 +358,58 @@ fn totals_are_counted() {
     scene.frontends[1].ask("finish-all");
     scene.frontends[0].numbers("burst 6");
     assert_eq!([total("admitted"), total("finished")], [5.0, 1.0]);
+}
+
+#[test]
+fn a_table_that_is_not_there_yet_is_served_as_soon_as_it_is() {
+    let directory = headcount_tests::directory();
+    let path = directory.path().join("table");
+    let server = Server::start(&[&path]);
+    let (head, body) = server.ask("GET", "/metrics");
+    assert!(
+        head.starts_with("HTTP/1.1 503 ") && body.contains("does not exist"),
+        "{head} {body}"
+    );
+    let _table = Table::options().engines(2).create(&path).unwrap();
+    let up = value(&server.scrape(), "headcount_table_up");
+    assert_eq!(up, Some(1.0));
+    let said = server.end();
+    assert!(
+        said.contains("does not exist yet; it is served as soon as it does"),
+        "{said}"
+    );
+}
+
+#[test]
+fn several_tables_are_served_by_one_process_and_told_apart() {
+    let scene = Scene::new();
+    let directory = headcount_tests::directory();
+    let at = |name: &str| directory.path().join(name);
+    let _other = Table::options().engines(2).create(at("other")).unwrap();
+    let (other, late) = (at("other"), at("late"));
+    let paths = [scene.path(), &other, &late, scene.path()];
+    let server = Server::start(&paths);
+    let metrics = server.scrape();
+    prometheus_approves(&metrics);
+    let of = |name: &str, label: &str, path: &Path| {
+        let sample = format!("headcount_{name}{{{label}table=\"{}\"}} ", path.display());
+        let mut found = metrics.lines().filter_map(|l| l.strip_prefix(&sample));
+        let value = found.next().map(|value| value.parse().unwrap());
+        assert_eq!(found.next(), None, "once: {metrics}");
+        value
+    };
+    let admitted = |engine: &str, path| {
+        let label = format!("engine=\"{engine}\",");
+        of("engine_requests_admitted_total", &label, path)
+    };
+    assert_eq!(admitted("gpu-0", scene.path()), Some(3.0));
+    assert_eq!(admitted("gpu-0", &other), None);
+    assert_eq!(admitted("1", &other), Some(0.0));
+    assert_eq!(of("table_up", "", scene.path()), Some(1.0));
+    assert_eq!(of("table_up", "", &late), Some(0.0));
+    assert_eq!(of("table_linked", "", &late), None);
+    let _late = Table::options().engines(1).create(at("late")).unwrap();
+    let metrics = server.scrape();
+    let late = format!("headcount_table_up{{table=\"{}\"}} 1\n", late.display());
+    assert!(metrics.contains(&late), "{metrics}");
 }

@@ -1,6 +1,6 @@
 //! `show`: aligned in 80 columns, what is wrong standing out, JSON as documented.
 
-use crate::command::{command, on};
+use crate::command::{command, on, run_with};
 use crate::scene::{ACTOR, Scene};
 use headcount::{Engine, Table};
 use headcount_tests::{Actor, TestTable, eventually};
@@ -146,7 +146,9 @@ fn it_keeps_within_80_columns() {
         in_flight: None,
     };
     publisher.publish(&[stats; 40]).unwrap();
-    let shown = on(table.path(), "show PATH").fine();
+    let mut command = command();
+    command.arg("show").arg(table.path()).env("COLUMNS", "80");
+    let shown = run_with(command).fine();
     let start = shown.find("\nENGINE").expect("a table of engines");
     let rows: Vec<_> = shown[start + 1..].lines().take(41).collect();
     for row in &rows {
@@ -241,7 +243,7 @@ fn text_has_each_figure_under_its_head() {
     assert_eq!(
         words("e2"),
         [
-            "e2", "active", "3", "75%", "77", "27", "12", "22", "25%", "5", "2"
+            "e2", "active", "3", "75%", "2", "77", "27", "8100", "12", "22", "25%", "5", "2"
         ],
         "{shown}"
     );

@@ -37,7 +37,7 @@ pub(crate) fn take() -> Result<(), Failed> {
     let binaries = target().join("release");
     let headcount =
         |arguments: &[&str]| run(Command::new(binaries.join("headcount")).args(arguments));
-    let mut create = vec!["create", TABLE, "--max-in-flight", "1000"];
+    let mut create = vec!["create", TABLE, "--max-in-flight-total", "1000"];
     for engine in [
         "gpu-0",
         "gpu-1",

@@ -1,10 +1,12 @@
 //! What can be typed.
 
 use crate::bench::Bench;
+use crate::cap::SetCap;
 use crate::create::Create;
 use crate::dump::Dump;
-use crate::engines::{Add, Cap, OfEngines, Weight};
+use crate::engines::{Add, OfEngines, Weight};
 use crate::generate::{Completions, Man};
+use crate::list::List;
 use crate::metrics::Metrics;
 use crate::reap::Reap;
 use crate::remove::Rm;
@@ -31,6 +33,7 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Create(Create),
     Rm(Rm),
+    List(List),
     Show(Show),
     Top(Top),
     Metrics(Metrics),
@@ -50,7 +53,7 @@ pub(crate) enum Command {
     /// Take engines out of the table; what is in flight on them finishes.
     #[command(override_usage = "headcount remove [PATH] ENGINE...")]
     Remove(OfEngines),
-    Cap(Cap),
+    Cap(SetCap),
     Weight(Weight),
     Reap(Reap),
     Verify(Verify),

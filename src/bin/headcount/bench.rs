@@ -19,7 +19,8 @@ pub(crate) struct Bench {
     #[arg(long)]
     json: bool,
     /// Over how many rounds the medians are taken.
-    #[arg(long, default_value_t = 61, value_parser = clap::value_parser!(u32).range(15..=10_000))]
+    #[arg(long, default_value_t = 61, allow_negative_numbers = true,
+          value_parser = clap::value_parser!(u32).range(15..=10_000))]
     rounds: u32,
 }
 

@@ -34,16 +34,37 @@ impl Cell {
     }
 }
 
-/// Puts rows of as many cells each below each other, within `width`; the first column gives way.
-pub(crate) fn align(rows: &[Vec<Cell>], width: usize) -> String {
-    const NARROWEST: usize = 6;
+/// The first column is not made narrower than this.
+const NARROWEST: usize = 6;
+
+/// How wide each column is, if none gives way.
+fn widths(rows: &[Vec<Cell>]) -> Vec<usize> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest = |n: usize| {
         let cells = rows.iter().filter_map(|row| row.get(n));
         cells.map(|cell| cell.text.width()).max().unwrap_or(0)
     };
-    let mut widths: Vec<usize> = (0..columns).map(widest).collect();
-    let all = widths.iter().sum::<usize>() + columns.saturating_sub(1);
+    (0..columns).map(widest).collect()
+}
+
+/// The width of them all, with a space between each two.
+fn with_gaps(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + widths.len().saturating_sub(1)
+}
+
+/// The width below which rows cannot be aligned.
+pub(crate) fn narrowest(rows: &[Vec<Cell>]) -> usize {
+    let mut widths = widths(rows);
+    if let Some(first) = widths.first_mut() {
+        *first = (*first).min(NARROWEST);
+    }
+    with_gaps(&widths)
+}
+
+/// Puts rows of as many cells each below each other, within `width`; the first column gives way.
+pub(crate) fn align(rows: &[Vec<Cell>], width: usize) -> String {
+    let mut widths = widths(rows);
+    let all = with_gaps(&widths);
     if let Some(first) = widths.first_mut() {
         *first = first
             .saturating_sub(all.saturating_sub(width))
@@ -87,6 +108,35 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     if width == 0 { end } else { format!("…{end}") }
 }
 
+/// A text in lines of at most `width`, broken between words, and within those that are wider.
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_inclusive(' ') {
+        let bare = word.trim_end_matches(' ').width();
+        if used > 0 && used + bare > width {
+            lines.push(String::new());
+            used = 0;
+        }
+        for c in word.chars() {
+            let wide = c.width().unwrap_or(0);
+            if used + wide > width {
+                // A space at the end of a line shows nothing.
+                if c == ' ' {
+                    continue;
+                }
+                lines.push(String::new());
+                used = 0;
+            }
+            used += wide;
+            if let Some(line) = lines.last_mut() {
+                line.push(c);
+            }
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +148,21 @@ mod tests {
         assert_eq!(align(&rows, 16), "NAME       COUNT\n….0.7:8000    17\n");
         let whole = "NAME                 COUNT\nhttp://10.0.0.7:8000    17\n";
         assert_eq!(align(&rows, 80), whole);
+    }
+
+    #[test]
+    fn lines_are_broken_between_words_and_within_wide_ones() {
+        let text = "Drain http://10.0.0.7:8000? It finishes.";
+        let lines = ["Drain ", "http://10.0.", "0.7:8000? It", "finishes."];
+        assert_eq!(wrap(text, 12), lines);
+        assert_eq!(wrap(text, 100), [text]);
+        assert_eq!(wrap("", 5), [""]);
+        for width in 1..50 {
+            let lines = wrap(text, width);
+            assert!(lines.iter().all(|line| line.width() <= width), "{lines:?}");
+            let all = |text: &str| text.replace(' ', "");
+            assert_eq!(all(&lines.concat()), all(text));
+        }
     }
 
     #[test]

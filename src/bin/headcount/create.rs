@@ -1,37 +1,34 @@
 //! `headcount create`.
 
-use crate::engines::{NamedWeight, named_weight};
+use crate::caps::{self, TotalCaps};
+use crate::engine_form::EngineList;
 use crate::failure::{Failure, Outcome};
-use crate::output;
+use crate::figures::count;
+use crate::output::{self, printable, printable_path};
+use crate::source::named_or_variable;
 use clap::Args;
-use headcount::{Engine, Table};
+use headcount::{EngineView, Table};
 use std::path::PathBuf;
 
 /// Create a table, on which all memory is reserved at once.
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// Where: on a tmpfs, such as /dev/shm/llama.
-    #[arg(env = "HEADCOUNT_TABLE", value_hint = clap::ValueHint::FilePath)]
-    path: PathBuf,
-    /// An engine, and how much it can do compared with the others (1). May be repeated; engines are
-    /// numbered in this order, from 0.
-    #[arg(short, long = "engine", value_name = "NAME[=WEIGHT]", value_parser = named_weight)]
-    engines: Vec<NamedWeight>,
+    /// Where: on a tmpfs, such as /dev/shm/llama [env: HEADCOUNT_TABLE].
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    path: Option<PathBuf>,
+    #[command(flatten)]
+    engines: EngineList,
+    #[command(flatten)]
+    totals: TotalCaps,
     /// How many engines there is room for, 1 to 4096 [default: 64, or as many as are given].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_engines: Option<usize>,
     /// How many frontends can join, 1 to 4095 [default: 64].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     frontends: Option<usize>,
     /// How many threads of one frontend can route at the very same time [default: 4].
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     lanes: Option<usize>,
-    /// The most requests in flight on all engines together [default: no cap].
-    #[arg(long, value_name = "N")]
-    max_in_flight: Option<u32>,
-    /// The most tokens in flight on all engines together [default: no cap].
-    #[arg(long, value_name = "N")]
-    max_tokens: Option<u32>,
     /// Permission bits of the file, octal.
     #[arg(long, value_name = "MODE", default_value = "0600", value_parser = octal)]
     mode: u32,
@@ -39,9 +36,10 @@ pub(crate) struct Create {
 
 impl Create {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
+        let path = named_or_variable(self.path)?;
         let mut options = Table::options().mode(self.mode);
-        for NamedWeight { name, weight } in self.engines {
-            options = options.engine(Engine::named(name).weight(weight.unwrap_or(1.0)));
+        for engine in self.engines.read()? {
+            options = options.engine(engine);
         }
         if let Some(count) = self.max_engines {
             options = options.max_engines(count);
@@ -52,20 +50,49 @@ impl Create {
         if let Some(count) = self.lanes {
             options = options.lanes(count);
         }
-        if let Some(requests) = self.max_in_flight {
+        if let Some(requests) = self.totals.max_in_flight_total.and_then(|cap| cap.0) {
             options = options.max_in_flight(requests);
         }
-        if let Some(tokens) = self.max_tokens {
+        if let Some(tokens) = self.totals.max_tokens_total.and_then(|cap| cap.0) {
             options = options.max_tokens(tokens);
         }
-        let table = options.create(&self.path)?;
-        let (facts, path) = (table.facts(), self.path.display());
-        output::print(&format!(
-            "created {path}: {} engines (room for {}), room for {} frontends, {} bytes\n",
-            facts.engines, facts.max_engines, facts.max_frontends, facts.size
-        ))?;
+        output::print(&created(&options.create(&path)?))?;
         Ok(Outcome::Fine)
     }
+}
+
+/// What was created, so that a slip of the pen is seen.
+fn created(table: &Table) -> String {
+    let (facts, view) = (table.facts(), table.snapshot());
+    let mut said = format!(
+        "created {}: {} (room for {}), room for {}, {} bytes\n",
+        printable_path(table.path()),
+        count(facts.engines as u64, "engine"),
+        facts.max_engines,
+        count(facts.max_frontends as u64, "frontend"),
+        facts.size
+    );
+    for engine in &view.engines {
+        let (id, name) = (engine.id, printable(&engine.name));
+        said += &format!("  {id} {name}: {}\n", described(engine));
+    }
+    match view.engines.is_empty() {
+        true => said += "! no engine takes requests; `headcount add` gives it some\n",
+        false => {
+            let caps = caps::said(view.max_in_flight, view.max_tokens);
+            said += &format!("  all engines together: {caps}\n");
+        }
+    }
+    said
+}
+
+/// What an engine can do.
+pub(crate) fn described(engine: &EngineView) -> String {
+    format!(
+        "weight {}, {}",
+        engine.weight,
+        caps::said(engine.max_in_flight, engine.max_tokens)
+    )
 }
 
 fn octal(text: &str) -> Result<u32, String> {

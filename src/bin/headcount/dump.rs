@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output::print;
-use crate::source::{Source, is_damaged};
+use crate::source::{Which, is_damaged};
 use clap::Args;
 use headcount::Error;
 
@@ -13,12 +13,13 @@ use headcount::Error;
 #[derive(Args, Debug)]
 pub(crate) struct Dump {
     #[command(flatten)]
-    source: Source,
+    which: Which,
 }
 
 impl Dump {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let error = match self.source.look() {
+        let source = self.which.source()?;
+        let error = match source.look() {
             Ok(table) => {
                 say(&table.dump()?)?;
                 return Ok(Outcome::Fine);
@@ -27,7 +28,7 @@ impl Dump {
         };
         // What is no table by its first word may be one whose first word is damaged.
         let may_be_a_table = is_damaged(&error) || matches!(error, Error::NotATable { .. });
-        match self.source.dump_damaged() {
+        match source.dump_damaged() {
             Ok(dump) if may_be_a_table => {
                 say(&dump)?;
                 Err(Failure::failed(error.to_string()))

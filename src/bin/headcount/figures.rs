@@ -23,11 +23,37 @@ pub(crate) fn short(number: u64) -> String {
     "huge".to_owned()
 }
 
+/// How many of a thing, whose name is that of one.
+pub(crate) fn count(number: u64, thing: &str) -> String {
+    match number {
+        1 => format!("1 {thing}"),
+        number => format!("{number} {thing}s"),
+    }
+}
+
 /// A rate per second in at most five characters.
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         r if r < 99.95 => format!("{r:.1}"),
         r => short(r.round() as u64),
+    }
+}
+
+/// A weight in at most six characters, exact where they suffice.
+pub(crate) fn weight(weight: f32) -> String {
+    let exact = weight.to_string();
+    match exact.len() {
+        0..=6 => exact,
+        _ if (0.01..1e4).contains(&weight) => {
+            let digits = match weight {
+                w if w < 10.0 => 3,
+                w if w < 100.0 => 2,
+                w if w < 1000.0 => 1,
+                _ => 0,
+            };
+            format!("{weight:.digits$}")
+        }
+        _ => format!("{weight:.0e}"),
     }
 }
 
@@ -117,6 +143,27 @@ mod tests {
                 assert!(short(number).len() <= 5, "{number}");
                 assert!(rate(number as f64).len() <= 5, "{number}");
             }
+        }
+    }
+
+    #[test]
+    fn weights_stay_short() {
+        let pairs = [
+            (1.0, "1"),
+            (0.5, "0.5"),
+            (2.25, "2.25"),
+            (1.0 / 3.0, "0.333"),
+            (1234.567, "1235"),
+            (12_345.0, "12345"),
+            (1e-6, "1e-6"),
+            (1e30, "1e30"),
+        ];
+        for (number, text) in pairs {
+            assert_eq!(weight(number), text);
+        }
+        for exponent in -37..=38 {
+            let said = weight(1.234_567 * 10_f32.powi(exponent));
+            assert!(said.len() <= 6, "{said}");
         }
     }
 

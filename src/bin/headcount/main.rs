@@ -5,13 +5,18 @@
 
 mod arguments;
 mod bench;
+mod cap;
+mod caps;
 mod columns;
 mod create;
 mod dump;
+mod engine_form;
 mod engines;
 mod failure;
 mod figures;
+mod find;
 mod generate;
+mod list;
 mod metrics;
 mod output;
 mod reading;
@@ -33,9 +38,14 @@ use failure::{Failure, Outcome};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let outcome = match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return output::complain_of_arguments(&error),
+    };
+    let outcome = match arguments.command {
         Command::Create(create) => create.run(),
         Command::Rm(rm) => rm.run(),
+        Command::List(list) => list.run(),
         Command::Show(show) => show.run(),
         Command::Top(top) => top.run(),
         Command::Metrics(metrics) => metrics.run(),

@@ -1,7 +1,10 @@
 //! Where text goes: coloured on a terminal only, and never with NO_COLOR.
 
 use crate::failure::Failure;
+use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+use std::process::ExitCode;
 
 /// Writes to standard output. Whoever has read enough of it (`| head -1`) may close it.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -39,12 +42,75 @@ fn unwritten(error: io::Error) -> Failure {
     ))
 }
 
-/// A name as it may be shown: a damaged table could hold sequences that terminals act on.
+/// A name or a path as it may be shown: it could hold sequences that terminals act on.
 pub(crate) fn printable(name: &str) -> String {
-    name.replace(|c: char| c.is_control() || is_invisible(c), "\u{fffd}")
+    name.replace(is_unprintable, "\u{fffd}")
 }
 
-/// Characters that turn the direction of what follows, or show as nothing.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+/// A path as it may be shown.
+pub(crate) fn printable_path(path: &Path) -> String {
+    printable(&path.display().to_string())
+}
+
+/// JSON that says the same, and has nothing in it on which a terminal acts. In JSON such characters stand
+/// in texts only, but for the ends of lines.
+pub(crate) fn printable_json(json: &str) -> String {
+    let mut printable = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            c if c == '\n' || !is_unprintable(c) => printable.push(c),
+            c => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    // Writing to a string cannot fail.
+                    let _ = write!(printable, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    printable
+}
+
+/// Control characters, and those that turn the direction of what follows or show as nothing.
+fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Tells how the arguments are wrong, as clap says it.
+pub(crate) fn complain_of_arguments(error: &clap::Error) -> ExitCode {
+    // What was typed is in it.
+    let mut typed = std::env::args_os();
+    let written = match typed.any(|word| word.to_string_lossy().contains(is_unprintable)) {
+        false => error.print(),
+        true => {
+            let plain = error.render().to_string();
+            let lines: Vec<_> = plain.split('\n').map(printable).collect();
+            write!(anstream::stderr(), "{}", lines.join("\n"))
+        }
+    };
+    // Nobody is left to be told if this fails.
+    drop(written);
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_escaped_and_says_the_same() {
+        let name = "\u{9b}2J \u{202e}\u{e0041} \u{1b} \u{7f} ü 日本";
+        let json = serde_json::json!({ "name": name });
+        let shown = printable_json(&format!("{json:#}\n"));
+        assert!(
+            !shown.contains(|c| c != '\n' && is_unprintable(c)),
+            "{shown:?}"
+        );
+        assert!(shown.contains("ü 日本"), "{shown}");
+        let read: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(read, json);
+    }
 }

@@ -44,6 +44,22 @@ impl Reading {
         !self.warnings.iter().any(is_other)
     }
 
+    /// Whether engines differ in what they can do.
+    pub(crate) fn has_weights(&self) -> bool {
+        self.view.engines.iter().any(|e| e.weight != 1.0)
+    }
+
+    /// Whether an engine has a cap on tokens.
+    pub(crate) fn has_token_caps(&self) -> bool {
+        self.view.engines.iter().any(|e| e.max_tokens.is_some())
+    }
+
+    /// Whether what was published is too old for policies.
+    pub(crate) fn is_stale(&self) -> bool {
+        let is_stale = |warning: &Warning| matches!(warning, Warning::StaleSnapshot { .. });
+        self.warnings.iter().any(is_stale)
+    }
+
     /// Requests in flight on all engines together.
     pub(crate) fn in_flight(&self) -> u64 {
         self.view
@@ -68,22 +84,24 @@ impl Reading {
         })
     }
 
-    /// How full an engine is, from 0 to 1: of its cap, or compared with the fullest without one.
+    /// How full an engine is, from 0 to 1: of the cap that it is nearer to, or compared with the fullest
+    /// of those without one.
     pub(crate) fn fullness(&self, engine: &EngineView) -> f64 {
-        let uncapped = self
-            .view
-            .engines
-            .iter()
-            .filter(|e| e.max_in_flight.is_none());
-        let most = match engine.max_in_flight {
-            Some(cap) => cap,
-            None => uncapped.map(|e| e.in_flight).max().unwrap_or(0),
+        let part = |has: u32, of: Option<u32>| match of {
+            Some(0) => Some(1.0),
+            of => Some((f64::from(has) / f64::from(of?)).min(1.0)),
         };
+        let requests = part(engine.in_flight, engine.max_in_flight);
+        let tokens = part(engine.tokens, engine.max_tokens);
+        if let Some(fullness) = requests.into_iter().chain(tokens).reduce(f64::max) {
+            return fullness;
+        }
+        let uncapped = (self.view.engines.iter())
+            .filter(|e| e.max_in_flight.is_none() && e.max_tokens.is_none());
+        let most = uncapped.map(|e| e.in_flight).max().unwrap_or(0);
         match most {
-            0 => f64::from(u8::from(
-                engine.in_flight > 0 || engine.max_in_flight == Some(0),
-            )),
-            most => (f64::from(engine.in_flight) / f64::from(most)).min(1.0),
+            0 => 0.0,
+            most => f64::from(engine.in_flight) / f64::from(most),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! `headcount rm`.
 
 use crate::failure::{Failure, Outcome};
-use crate::output;
-use crate::source::{Source, is_at, is_damaged};
+use crate::output::{self, printable_path};
+use crate::source::{Which, is_at, is_damaged};
 use clap::Args;
 use headcount::Table;
 use std::fs;
+use std::path::Path;
 
 /// Remove a table that nobody uses.
 ///
@@ -15,7 +16,7 @@ use std::fs;
 #[derive(Args, Debug)]
 pub(crate) struct Rm {
     #[command(flatten)]
-    source: Source,
+    which: Which,
     /// Remove it even if frontends live, or if its header is damaged.
     #[arg(short, long)]
     force: bool,
@@ -23,10 +24,11 @@ pub(crate) struct Rm {
 
 impl Rm {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let path = self.source.path();
-        let table = match self.source.look() {
+        let source = self.which.source()?;
+        let path = source.path();
+        let table = match source.look() {
             Ok(table) => {
-                self.refuse_if_used(&table)?;
+                self.refuse_if_used(&table, path)?;
                 if !is_at(&table, path) {
                     return Err(Failure::failed(format!(
                         "{} was replaced by another file meanwhile; look at it, then try again",
@@ -44,7 +46,7 @@ impl Rm {
                 path.display()
             ))
         })?;
-        output::print(&format!("removed {}\n", path.display()))?;
+        output::print(&format!("removed {}\n", printable_path(path)))?;
         let users = table.as_ref().map(users).unwrap_or_default();
         if users.is_empty() {
             return Ok(Outcome::Fine);
@@ -60,12 +62,12 @@ impl Rm {
         }
     }
 
-    fn refuse_if_used(&self, table: &Table) -> Result<(), Failure> {
+    fn refuse_if_used(&self, table: &Table, path: &Path) -> Result<(), Failure> {
         let users = users(table);
         if self.force || users.is_empty() {
             return Ok(());
         }
-        let path = self.source.path().display();
+        let path = path.display();
         Err(Failure::failed(format!(
             "{path} is in use by {}; stop them first, or add --force to take the name from under them",
             users.join(", ")

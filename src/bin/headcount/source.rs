@@ -1,6 +1,7 @@
 //! Which table: its path, and how it is opened.
 
 use crate::failure::Failure;
+use crate::output::printable;
 use clap::Args;
 use headcount::{Error, FrontendView, Options, Table};
 use std::ffi::OsString;
@@ -12,13 +13,43 @@ use std::path::{Path, PathBuf};
 /// The variable that may name the table.
 const VARIABLE: &str = "HEADCOUNT_TABLE";
 
-/// The table that a command is about.
+/// The table that a command is about, as it is typed.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Source {
-    /// The table: /dev/shm/llama, say.
-    #[arg(env = VARIABLE, value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
-    path: PathBuf,
+pub(crate) struct Which {
+    /// The table: /dev/shm/llama, say [env: HEADCOUNT_TABLE].
+    #[arg(value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
+    path: Option<PathBuf>,
     #[command(flatten)]
+    owner: Owner,
+}
+
+impl Which {
+    /// The table that was typed, or that the environment names.
+    pub(crate) fn source(&self) -> Result<Source, Failure> {
+        let path = named_or_variable(self.path.clone())?;
+        Ok(Source::new(path, self.owner))
+    }
+}
+
+/// A path that was typed, or else the one that the environment names.
+pub(crate) fn named_or_variable(typed: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let path = typed.or_else(|| variable().map(PathBuf::from));
+    path.ok_or_else(|| no_table("`headcount list` shows the tables of this machine"))
+}
+
+fn no_table(more: &str) -> Failure {
+    Failure::usage(format!("no table: give PATH, or set {VARIABLE}; {more}"))
+}
+
+/// What the environment names. Set to nothing is not set.
+fn variable() -> Option<OsString> {
+    std::env::var_os(VARIABLE).filter(|path| !path.is_empty())
+}
+
+/// A table, and whose it may be.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    path: PathBuf,
     owner: Owner,
 }
 
@@ -31,6 +62,10 @@ pub(crate) struct Owner {
 }
 
 impl Source {
+    pub(crate) fn new(path: PathBuf, owner: Owner) -> Self {
+        Self { path, owner }
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -62,16 +97,15 @@ impl Source {
         arguments: &[OsString],
         owner: Owner,
     ) -> Result<(Self, Vec<String>), Failure> {
-        let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
-        let (path, rest) = match (named, arguments) {
+        let (path, rest) = match (variable(), arguments) {
             (Some(named), [first, ..]) if !is_path(first) => (named, arguments),
             (Some(named), []) => (named, arguments),
-            (_, [first, rest @ ..]) => (first.clone(), rest),
-            (None, []) => {
-                return Err(Failure::usage(format!(
-                    "which table? give its path, or set {VARIABLE}"
-                )));
+            (None, [first, ..]) if !may_be_path(first) => {
+                let first = printable(&first.to_string_lossy());
+                return Err(no_table(&format!("{first:?} is no file here")));
             }
+            (_, [first, rest @ ..]) => (first.clone(), rest),
+            (None, []) => return Err(no_table("it comes before the engines")),
         };
         let rest = rest.iter().map(|word| {
             word.clone().into_string().map_err(|word| {
@@ -87,8 +121,16 @@ impl Source {
 }
 
 fn is_path(word: &OsString) -> bool {
-    let has_slash = word.as_encoded_bytes().contains(&b'/');
-    has_slash && fs::symlink_metadata(word).is_ok_and(|found| !found.is_dir())
+    has_slash(word) && fs::symlink_metadata(word).is_ok_and(|found| !found.is_dir())
+}
+
+/// Whether a word, where a path is expected, is one: what has no slash and names no file is an engine.
+fn may_be_path(word: &OsString) -> bool {
+    has_slash(word) || fs::symlink_metadata(word).is_ok()
+}
+
+fn has_slash(word: &OsString) -> bool {
+    word.as_encoded_bytes().contains(&b'/')
 }
 
 /// A table that is looked at for long, during which another may come to lie at its path.

@@ -1,12 +1,14 @@
 //! `headcount verify`.
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{print, printable};
-use crate::source::Source;
+use crate::figures::count;
+use crate::output::{print, printable, printable_json};
+use crate::source::Which;
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use headcount::{Error, Verification};
 use serde_json::json;
+use std::path::Path;
 
 /// Recount every ledger against every count, and check the file against itself.
 ///
@@ -15,7 +17,7 @@ use serde_json::json;
 #[derive(Args, Debug)]
 pub(crate) struct Verify {
     #[command(flatten)]
-    source: Source,
+    which: Which,
     /// Print one JSON object; docs/cli.md says what is in it.
     #[arg(long)]
     json: bool,
@@ -26,16 +28,17 @@ const GOOD: Style = AnsiColor::Green.on_default();
 
 impl Verify {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        match self.source.look() {
-            Ok(table) => self.report(&table.verify()?),
+        let source = self.which.source()?;
+        match source.look() {
+            Ok(table) => self.report(source.path(), &table.verify()?),
             Err(error) => match kind_of(&error) {
-                Some(kind) => self.report_unopened(kind, error),
+                Some(kind) => self.report_unopened(source.path(), kind, error),
                 None => Err(error.into()),
             },
         }
     }
 
-    fn report(&self, found: &Verification) -> Result<Outcome, Failure> {
+    fn report(&self, path: &Path, found: &Verification) -> Result<Outcome, Failure> {
         let (counts, ledgers) = (found.counts, found.ledgers);
         if self.json {
             let faults = found.faults.iter().map(|fault| {
@@ -46,7 +49,7 @@ impl Verify {
                     "expected": fault.expected,
                 })
             });
-            self.print_json(faults.collect(), &found.busy, counts, ledgers)?;
+            print_json(path, faults.collect(), &found.busy, counts, ledgers)?;
         } else {
             let mut out = String::new();
             for fault in &found.faults {
@@ -60,7 +63,10 @@ impl Verify {
                     "{GOOD}consistent{GOOD:#}: {counts} counts are what {ledgers} ledgers hold\n"
                 ),
                 (0, false) => "consistent, as far as it stood still\n".to_owned(),
-                (faults, _) => format!("{BAD}inconsistent{BAD:#}: {faults} faults\n"),
+                (faults, _) => format!(
+                    "{BAD}inconsistent{BAD:#}: {}\n",
+                    count(faults as u64, "fault")
+                ),
             };
             print(&out)?;
         }
@@ -68,35 +74,35 @@ impl Verify {
     }
 
     /// A table that is damaged so that it cannot be opened.
-    fn report_unopened(&self, kind: &str, error: Error) -> Result<Outcome, Failure> {
-        let error = printable(&error.to_string());
+    fn report_unopened(&self, path: &Path, kind: &str, error: Error) -> Result<Outcome, Failure> {
+        let error = error.to_string();
         if self.json {
             let fault = json!({ "kind": kind, "at": "the file", "found": error, "expected": null });
-            self.print_json(vec![fault], &[], 0, 0)?;
+            print_json(path, vec![fault], &[], 0, 0)?;
         } else {
-            print(&format!("{BAD}{kind}{BAD:#}: {error}\n"))?;
+            print(&format!("{BAD}{kind}{BAD:#}: {}\n", printable(&error)))?;
         }
         Ok(outcome(false))
     }
+}
 
-    fn print_json(
-        &self,
-        faults: Vec<serde_json::Value>,
-        busy: &[String],
-        counts: usize,
-        ledgers: usize,
-    ) -> Result<(), Failure> {
-        let json = json!({
-            "schema": 1,
-            "path": self.source.path().display().to_string(),
-            "consistent": faults.is_empty(),
-            "faults": faults,
-            "busy": busy,
-            "counts": counts,
-            "ledgers": ledgers,
-        });
-        print(&format!("{json:#}\n"))
-    }
+fn print_json(
+    path: &Path,
+    faults: Vec<serde_json::Value>,
+    busy: &[String],
+    counts: usize,
+    ledgers: usize,
+) -> Result<(), Failure> {
+    let json = json!({
+        "schema": 1,
+        "path": path.display().to_string(),
+        "consistent": faults.is_empty(),
+        "faults": faults,
+        "busy": busy,
+        "counts": counts,
+        "ledgers": ledgers,
+    });
+    print(&printable_json(&format!("{json:#}\n")))
 }
 
 fn outcome(consistent: bool) -> Outcome {

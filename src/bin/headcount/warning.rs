@@ -30,6 +30,19 @@ pub(crate) enum Warning {
     TableFull { cap: u32, what: &'static str },
     /// An engine takes no more requests, or no more tokens.
     EngineFull { engine: String },
+    /// A request like those in flight has too many tokens for what the table has room for.
+    TableShortOfTokens {
+        tokens: u64,
+        max_tokens: u32,
+        mean: u64,
+    },
+    /// A request like those in flight on an engine has too many tokens for what it has room for.
+    EngineShortOfTokens {
+        engine: String,
+        tokens: u64,
+        max_tokens: u32,
+        mean: u64,
+    },
     /// An engine takes nothing new.
     EngineDraining { engine: String, in_flight: u32 },
     /// An engine does not answer, it was said.
@@ -70,13 +83,31 @@ impl Warning {
                 all.push(Self::TableFull { cap, what });
             }
         }
+        let (requests, tokens) = (sum(|e| e.in_flight), sum(|e| e.tokens));
+        if let Some((max_tokens, mean)) = short_of_tokens(view.max_tokens, tokens, requests) {
+            all.push(Self::TableShortOfTokens {
+                tokens,
+                max_tokens,
+                mean,
+            });
+        }
         for e in &view.engines {
             let (engine, in_flight) = (e.name.clone(), e.in_flight);
             match e.state {
                 EngineState::Down => all.push(Self::EngineDown { engine, in_flight }),
                 EngineState::Draining => all.push(Self::EngineDraining { engine, in_flight }),
                 EngineState::Active if is_full(e) => all.push(Self::EngineFull { engine }),
-                EngineState::Active | EngineState::Leaving => {}
+                EngineState::Active => {
+                    let tokens = e.tokens.into();
+                    let short = short_of_tokens(e.max_tokens, tokens, in_flight.into());
+                    all.extend(short.map(|(max_tokens, mean)| Self::EngineShortOfTokens {
+                        engine,
+                        tokens,
+                        max_tokens,
+                        mean,
+                    }));
+                }
+                EngineState::Leaving => {}
             }
         }
         all
@@ -94,6 +125,14 @@ impl Warning {
     pub(crate) fn is_serious(&self) -> bool {
         !matches!(self, Self::EngineDraining { .. } | Self::EngineDown { .. })
     }
+}
+
+/// Whether what is left under a cap on tokens, which is not reached yet, is less than requests in flight have
+/// on average: then the cap, and that average.
+fn short_of_tokens(cap: Option<u32>, tokens: u64, requests: u64) -> Option<(u32, u64)> {
+    let cap = cap.filter(|cap| u64::from(*cap) > tokens)?;
+    let mean = tokens.checked_div(requests)?;
+    (u64::from(cap) - tokens < mean).then_some((cap, mean))
 }
 
 impl fmt::Display for Warning {
@@ -125,6 +164,24 @@ impl fmt::Display for Warning {
                 write!(f, "the table is at its cap of {cap} {what}")
             }
             Self::EngineFull { engine } => write!(f, "engine {} is at its cap", printable(engine)),
+            Self::TableShortOfTokens {
+                tokens,
+                max_tokens,
+                mean,
+            } => write!(
+                f,
+                "the table has {tokens} of at most {max_tokens} tokens: a request of {mean}, the mean, finds no room"
+            ),
+            Self::EngineShortOfTokens {
+                engine,
+                tokens,
+                max_tokens,
+                mean,
+            } => write!(
+                f,
+                "engine {} has {tokens} of at most {max_tokens} tokens: a request of {mean}, its mean, finds no room",
+                printable(engine)
+            ),
             Self::EngineDraining { engine, in_flight } => {
                 write!(
                     f,

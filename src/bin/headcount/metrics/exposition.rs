@@ -1,50 +1,53 @@
 //! A table as Prometheus metrics. docs/cli.md lists them; keep them one.
 
 use crate::failure::Failure;
+use crate::output::printable;
 use crate::reading::{Reading, state_name};
 use headcount::EngineState;
-use prometheus::core::Collector;
-use prometheus::{Encoder, Gauge, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
+use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 use std::time::UNIX_EPOCH;
 
-/// Metrics of one scrape: made for it, and gone with it, so that nothing outlives what it is of.
-struct Scrape {
-    registry: Registry,
+/// A table as it was looked at, if it could be.
+pub(crate) struct Looked {
+    /// What it is called.
+    pub(crate) label: String,
+    pub(crate) reading: Option<Reading>,
 }
 
-impl Scrape {
-    fn register(&self, collector: impl Collector + 'static) -> prometheus::Result<()> {
-        self.registry.register(Box::new(collector))
-    }
+/// Metrics of one scrape: made for it, and gone with it, so that nothing outlives what it is of.
+struct Scrape<'a> {
+    registry: Registry,
+    tables: &'a [Looked],
+}
 
-    fn gauge(&self, name: &str, help: &str, value: f64) -> prometheus::Result<()> {
-        let gauge = Gauge::new(name, help)?;
-        gauge.set(value);
-        self.register(gauge)
-    }
-
+impl Scrape<'_> {
+    /// Every metric says which table it is of.
     fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<GaugeVec> {
-        let gauges = GaugeVec::new(Opts::new(name, help), labels)?;
-        self.register(gauges.clone())?;
+        let gauges = GaugeVec::new(Opts::new(name, help), &[&["table"], labels].concat())?;
+        self.registry.register(Box::new(gauges.clone()))?;
         Ok(gauges)
     }
 
-    fn counters(&self, name: &str, help: &str) -> prometheus::Result<IntCounterVec> {
-        let counters = IntCounterVec::new(Opts::new(name, help), &["engine"])?;
-        self.register(counters.clone())?;
+    fn counters(&self, name: &str, help: &str, label: &str) -> prometheus::Result<IntCounterVec> {
+        let counters = IntCounterVec::new(Opts::new(name, help), &["table", label])?;
+        self.registry.register(Box::new(counters.clone()))?;
         Ok(counters)
+    }
+
+    /// Those that could be looked at, by their labels.
+    fn readings(&self) -> impl Iterator<Item = (&str, &Reading)> {
+        (self.tables.iter()).filter_map(|t| Some((t.label.as_str(), t.reading.as_ref()?)))
     }
 }
 
 /// The metrics in Prometheus' text format.
-pub(crate) fn encode(reading: &Reading) -> Result<String, Failure> {
+pub(crate) fn encode(tables: &[Looked]) -> Result<String, Failure> {
     let failed = |error| Failure::failed(format!("writing metrics: {error}; report this"));
-    let scrape = Scrape {
-        registry: Registry::new(),
-    };
-    engines(&scrape, reading).map_err(failed)?;
-    frontends(&scrape, reading).map_err(failed)?;
-    table(&scrape, reading).map_err(failed)?;
+    let registry = Registry::new();
+    let scrape = Scrape { registry, tables };
+    engines(&scrape).map_err(failed)?;
+    frontends(&scrape).map_err(failed)?;
+    table(&scrape).map_err(failed)?;
     let mut text = Vec::new();
     let families = scrape.registry.gather();
     TextEncoder::new()
@@ -53,7 +56,7 @@ pub(crate) fn encode(reading: &Reading) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-fn engines(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
+fn engines(scrape: &Scrape<'_>) -> prometheus::Result<()> {
     let of = |name, help| scrape.gauges(name, help, &["engine"]);
     let in_flight = of(
         "headcount_engine_in_flight_requests",
@@ -66,10 +69,12 @@ fn engines(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
     let admitted = scrape.counters(
         "headcount_engine_requests_admitted_total",
         "Requests that the engine was given since it was added.",
+        "engine",
     )?;
     let finished = scrape.counters(
         "headcount_engine_requests_finished_total",
         "Requests that the engine has finished since it was added.",
+        "engine",
     )?;
     let weight = of(
         "headcount_engine_weight",
@@ -100,8 +105,12 @@ fn engines(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
         "headcount_engine_kv_cache_usage_ratio",
         "The share of the engine's KV cache that is in use, from 0 to 1, as published.",
     )?;
-    for engine in &reading.view.engines {
-        let label = [engine.name.as_str()];
+    let engines = scrape
+        .readings()
+        .flat_map(|(table, reading)| reading.view.engines.iter().map(move |e| (table, e)));
+    for (table, engine) in engines {
+        let name = printable(&engine.name);
+        let label = [table, name.as_str()];
         in_flight
             .with_label_values(&label)
             .set(engine.in_flight.into());
@@ -122,7 +131,7 @@ fn engines(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
             EngineState::Leaving,
         ] {
             state
-                .with_label_values(&[label[0], state_name(possible)])
+                .with_label_values(&[label[0], label[1], state_name(possible)])
                 .set(f64::from(u8::from(possible == engine.state)));
         }
         if let Some(stats) = &engine.stats {
@@ -136,7 +145,7 @@ fn engines(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
     Ok(())
 }
 
-fn frontends(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
+fn frontends(scrape: &Scrape<'_>) -> prometheus::Result<()> {
     let of = |name, help| scrape.gauges(name, help, &["frontend", "pid"]);
     let in_flight = of(
         "headcount_frontend_in_flight_requests",
@@ -154,9 +163,12 @@ fn frontends(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
         "headcount_frontend_join_timestamp_seconds",
         "When the frontend joined, in seconds of the Unix epoch.",
     )?;
-    for frontend in &reading.view.frontends {
+    let frontends = scrape
+        .readings()
+        .flat_map(|(table, reading)| reading.view.frontends.iter().map(move |f| (table, f)));
+    for (table, frontend) in frontends {
         let (slot, pid) = (frontend.slot.to_string(), frontend.pid.to_string());
-        let label = [slot.as_str(), pid.as_str()];
+        let label = [table, slot.as_str(), pid.as_str()];
         let since = frontend.since.duration_since(UNIX_EPOCH);
         in_flight
             .with_label_values(&label)
@@ -172,50 +184,71 @@ fn frontends(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
     Ok(())
 }
 
-fn table(scrape: &Scrape, reading: &Reading) -> prometheus::Result<()> {
-    let (view, facts) = (&reading.view, &reading.facts);
-    scrape.gauge(
+fn table(scrape: &Scrape<'_>) -> prometheus::Result<()> {
+    let of = |name, help| scrape.gauges(name, help, &[]);
+    let up = of(
+        "headcount_table_up",
+        "1 if the table can be read, 0 if it cannot; then nothing else is said of it.",
+    )?;
+    let linked = of(
         "headcount_table_linked",
         "1 if all frontends count in this table, 0 if some still do in one that lay at its path before.",
-        f64::from(u8::from(reading.is_linked())),
     )?;
-    let publishes = f64::from(u8::from(view.publisher.is_some()));
-    scrape.gauge(
+    let publishes = of(
         "headcount_publisher_alive",
         "1 if a living process publishes statistics, 0 if none does.",
-        publishes,
     )?;
-    if let Some(snapshot) = &view.snapshot {
-        scrape.gauge(
-            "headcount_snapshot_age_seconds",
-            "How long ago statistics were last published; absent if they never were.",
-            snapshot.age.as_secs_f64(),
-        )?;
-    }
-    if let Some(cap) = view.max_in_flight {
-        scrape.gauge(
-            "headcount_table_max_in_flight_requests",
-            "The cap of the whole table in requests; absent if it has none.",
-            cap.into(),
-        )?;
-    }
-    if let Some(cap) = view.max_tokens {
-        scrape.gauge(
-            "headcount_table_max_in_flight_tokens",
-            "The cap of the whole table in tokens; absent if it has none.",
-            cap.into(),
-        )?;
-    }
-    scrape.gauge(
+    let age = of(
+        "headcount_snapshot_age_seconds",
+        "How long ago statistics were last published; absent if they never were.",
+    )?;
+    let max_requests = of(
+        "headcount_table_max_in_flight_requests",
+        "The cap of the whole table in requests; absent if it has none.",
+    )?;
+    let max_tokens = of(
+        "headcount_table_max_in_flight_tokens",
+        "The cap of the whole table in tokens; absent if it has none.",
+    )?;
+    let max_engines = of(
         "headcount_table_max_engines",
         "How many engines the table has room for.",
-        facts.max_engines as f64,
     )?;
-    scrape.gauge(
+    let max_frontends = of(
         "headcount_table_max_frontends",
         "How many frontends can join the table.",
-        facts.max_frontends as f64,
-    )
+    )?;
+    let truth = |is: bool| f64::from(u8::from(is));
+    for table in scrape.tables {
+        up.with_label_values(&[&table.label])
+            .set(truth(table.reading.is_some()));
+    }
+    for (label, reading) in scrape.readings() {
+        let (view, facts, label) = (&reading.view, &reading.facts, [label]);
+        linked
+            .with_label_values(&label)
+            .set(truth(reading.is_linked()));
+        publishes
+            .with_label_values(&label)
+            .set(truth(view.publisher.is_some()));
+        if let Some(snapshot) = &view.snapshot {
+            age.with_label_values(&label)
+                .set(snapshot.age.as_secs_f64());
+        }
+        if let Some(cap) = view.max_in_flight {
+            max_requests.with_label_values(&label).set(cap.into());
+        }
+        if let Some(cap) = view.max_tokens {
+            max_tokens.with_label_values(&label).set(cap.into());
+        }
+        max_engines
+            .with_label_values(&label)
+            .set(facts.max_engines as f64);
+        max_frontends
+            .with_label_values(&label)
+            .set(facts.max_frontends as f64);
+    }
+    Ok(())
 }
 
 /// A number that was rounded to 32 bits, as it was meant: 0.41, and not 0.41000000059604645.

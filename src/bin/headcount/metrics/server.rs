@@ -1,7 +1,7 @@
 //! HTTP on one thread. A slow or hostile client costs a connection, never the others' answers.
 
 use crate::failure::{Failure, Outcome};
-use crate::output;
+use crate::output::{self, printable};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
@@ -105,7 +105,7 @@ fn answer(request: &Request<Incoming>, scrape: impl FnOnce() -> Result<String, F
         "/metrics" => match scrape() {
             Ok(metrics) => say(StatusCode::OK, METRICS, metrics),
             Err(failure) => {
-                let said = failure.sentence + "\n";
+                let said = printable(&failure.sentence) + "\n";
                 say(StatusCode::SERVICE_UNAVAILABLE, TEXT, said)
             }
         },

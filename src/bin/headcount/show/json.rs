@@ -1,6 +1,7 @@
 //! The table as JSON. docs/cli.md is its description; keep them one.
 
 use crate::failure::Failure;
+use crate::output::printable_json;
 use crate::reading::{Reading, state_name};
 use crate::warning::Warning;
 use headcount::{EngineView, FrontendView};
@@ -92,7 +93,6 @@ struct Warned<'a> {
 /// One JSON object and a line's end: over several lines, or on one.
 pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure> {
     let view = &reading.view;
-    let is_stale = |w: &Warning| matches!(w, Warning::StaleSnapshot { .. });
     let (facts, in_flight) = (&reading.facts, reading.in_flight());
     let shown = Shown {
         schema: SCHEMA,
@@ -104,7 +104,7 @@ pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure
         publisher: view.publisher.map(|pid| Publisher { pid }),
         snapshot: view.snapshot.map(|snapshot| Snapshot {
             age_seconds: snapshot.age.as_secs_f64(),
-            stale: reading.warnings.iter().any(is_stale),
+            stale: reading.is_stale(),
             words: snapshot.words,
         }),
         table: Facts {
@@ -128,7 +128,7 @@ pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure
         true => serde_json::to_string_pretty(&shown),
         false => serde_json::to_string(&shown),
     };
-    json.map(|json| json + "\n")
+    json.map(|json| printable_json(&json) + "\n")
         .map_err(|error| Failure::failed(format!("writing JSON: {error}; report this")))
 }
 

@@ -6,7 +6,7 @@ mod text;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::reading::Reading;
-use crate::source::{Source, Watched};
+use crate::source::{Watched, Which};
 use clap::Args;
 use ratatui::crossterm::terminal;
 use std::io::{IsTerminal, stdout};
@@ -19,27 +19,29 @@ use json::to_json;
 #[derive(Args, Debug)]
 pub(crate) struct Show {
     #[command(flatten)]
-    source: Source,
+    which: Which,
     /// Print one JSON object; docs/cli.md says what is in it. With --watch, one a line.
     #[arg(long)]
     json: bool,
     /// Show it again and again, every so many seconds [default: 1].
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
-          require_equals = true, value_parser = seconds)]
+          require_equals = true, allow_negative_numbers = true, value_parser = seconds)]
     watch: Option<Duration>,
     /// A snapshot that is older than so many seconds is stale.
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds,
+          allow_negative_numbers = true)]
     stale_after: Duration,
 }
 
 impl Show {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
+        let source = self.which.source()?;
         let Some(pause) = self.watch else {
-            let reading = Reading::of(&self.source.look()?, self.stale_after);
+            let reading = Reading::of(&source.look()?, self.stale_after);
             output::print(&self.render(&reading)?)?;
             return Ok(Outcome::Fine);
         };
-        let mut watched = Watched::open(&self.source)?;
+        let mut watched = Watched::open(&source)?;
         let on_terminal = stdout().is_terminal() && !self.json;
         loop {
             let reading = Reading::again(&mut watched, self.stale_after)?;
@@ -58,12 +60,20 @@ impl Show {
         if self.json {
             return to_json(reading, self.watch.is_none());
         }
-        let width = match terminal::size() {
-            Ok((columns, _)) if stdout().is_terminal() => usize::from(columns).max(80),
-            _ => 80,
-        };
-        Ok(text::render(reading, width))
+        Ok(text::render(reading, width()))
     }
+}
+
+/// How wide lines may be: as COLUMNS says, or the terminal. Where neither does, nothing is cut: it may be
+/// searched through.
+fn width() -> usize {
+    let said = std::env::var("COLUMNS").ok();
+    let said = said.and_then(|said| said.parse().ok());
+    said.filter(|columns| *columns > 0)
+        .unwrap_or_else(|| match terminal::size() {
+            Ok((columns, _)) if stdout().is_terminal() && columns > 0 => columns.into(),
+            _ => usize::MAX,
+        })
 }
 
 const SHORTEST: Duration = Duration::from_millis(10);

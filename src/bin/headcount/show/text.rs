@@ -1,8 +1,8 @@
 //! The table as text in columns.
 
-use crate::columns::{Cell, align};
-use crate::figures::{age, bar, bytes, short};
-use crate::output::printable;
+use crate::columns::{Cell, align, narrowest};
+use crate::figures::{age, bar, bytes, count, short, weight};
+use crate::output::{printable, printable_path};
 use crate::reading::{Reading, is_full, state};
 use anstyle::{AnsiColor, Style};
 use headcount::{EngineState, EngineView, FrontendView};
@@ -19,7 +19,7 @@ pub(crate) fn render(reading: &Reading, width: usize) -> String {
     let mut out = String::new();
     let view = &reading.view;
     let at_most = |cap: Option<u32>| cap.map_or(String::new(), |cap| format!(" of at most {cap}"));
-    let path = printable(&reading.path.display().to_string());
+    let path = printable_path(&reading.path);
     let tokens: u64 = view.engines.iter().map(|e| u64::from(e.tokens)).sum();
     let mut facts = format!(
         "{BOLD}{path}{BOLD:#}: {} in flight{}",
@@ -35,23 +35,17 @@ pub(crate) fn render(reading: &Reading, width: usize) -> String {
         let style = if warning.is_serious() { BAD } else { NOTABLE };
         let _ = writeln!(out, "{style}! {warning}{style:#}");
     }
-    let mut engines = vec![heads(&ENGINE_HEADS)];
-    engines.extend(
-        view.engines
-            .iter()
-            .map(|engine| engine_row(reading, engine)),
-    );
-    let _ = write!(out, "\n{}", align(&engines, width));
+    let _ = write!(out, "\n{}", engines(reading, width));
     let mut frontends = vec![heads(&FRONTEND_HEADS)];
     frontends.extend(view.frontends.iter().map(frontend_row));
     let _ = write!(out, "\n{}", align(&frontends, width));
     let facts = &reading.facts;
     let _ = writeln!(
         out,
-        "\n{FAINT}room for {} engines and {} frontends of {} lanes; {}, mode {:04o}, format {}{FAINT:#}",
-        facts.max_engines,
-        facts.max_frontends,
-        facts.lanes,
+        "\n{FAINT}room for {} and {} of {}; {}, mode {:04o}, format {}{FAINT:#}",
+        count(facts.max_engines as u64, "engine"),
+        count(facts.max_frontends as u64, "frontend"),
+        count(facts.lanes as u64, "lane"),
         bytes(facts.size),
         facts.mode,
         facts.format
@@ -80,58 +74,141 @@ fn heads(names: &[&str]) -> Vec<Cell> {
     names.iter().map(head).collect()
 }
 
-const ENGINE_HEADS: [&str; 12] = [
-    "ENGINE",
-    "STATE",
-    " IN-FL",
-    "",
-    " SHARE",
-    " CAP",
-    " TOKENS",
-    " WAIT",
-    " RUN",
-    " KV",
-    " ADMITTED",
-    " FINISHED",
+/// A column of engines.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Column {
+    Name,
+    State,
+    InFlight,
+    Bar,
+    Share,
+    Weight,
+    Cap,
+    Tokens,
+    TokenCap,
+    Waiting,
+    Running,
+    KvUsage,
+    Admitted,
+    Finished,
+}
+
+/// In the order in which they are shown.
+const SHOWN: [Column; 14] = [
+    Column::Name,
+    Column::State,
+    Column::InFlight,
+    Column::Bar,
+    Column::Share,
+    Column::Weight,
+    Column::Cap,
+    Column::Tokens,
+    Column::TokenCap,
+    Column::Waiting,
+    Column::Running,
+    Column::KvUsage,
+    Column::Admitted,
+    Column::Finished,
 ];
 
-fn engine_row(reading: &Reading, engine: &EngineView) -> Vec<Cell> {
+/// What is left out where there is no room, the least important first.
+const SPARED: [Column; 8] = [
+    Column::Share,
+    Column::Finished,
+    Column::Admitted,
+    Column::Running,
+    Column::KvUsage,
+    Column::Waiting,
+    Column::Bar,
+    Column::Tokens,
+];
+
+impl Column {
+    fn head(self) -> &'static str {
+        match self {
+            Self::Name => "ENGINE",
+            Self::State => "STATE",
+            Self::InFlight => " IN-FL",
+            Self::Bar => "",
+            Self::Share => " SHARE",
+            Self::Weight => " WEIGHT",
+            Self::Cap => " CAP",
+            Self::Tokens => " TOKENS",
+            Self::TokenCap => " TOK-CAP",
+            Self::Waiting => " WAIT",
+            Self::Running => " RUN",
+            Self::KvUsage => " KV",
+            Self::Admitted => " ADMITTED",
+            Self::Finished => " FINISHED",
+        }
+    }
+}
+
+/// The engines in columns, within a width: names give way, then whole columns.
+fn engines(reading: &Reading, width: usize) -> String {
+    let mut columns = SHOWN.to_vec();
+    if !reading.has_weights() {
+        columns.retain(|column| *column != Column::Weight);
+    }
+    if !reading.has_token_caps() {
+        columns.retain(|column| *column != Column::TokenCap);
+    }
+    let rows = |columns: &[Column]| {
+        let names: Vec<_> = columns.iter().map(|column| column.head()).collect();
+        let mut rows = vec![heads(&names)];
+        rows.extend(reading.view.engines.iter().map(|e| {
+            let cell = |column: &Column| cell(reading, e, *column);
+            columns.iter().map(cell).collect::<Vec<_>>()
+        }));
+        rows
+    };
+    let mut shown = rows(&columns);
+    for spared in SPARED {
+        if narrowest(&shown) <= width {
+            break;
+        }
+        columns.retain(|column| *column != spared);
+        shown = rows(&columns);
+    }
+    align(&shown, width)
+}
+
+fn cell(reading: &Reading, engine: &EngineView, column: Column) -> Cell {
     let style = match engine.state {
         _ if is_full(engine) => BAD,
         EngineState::Active => GOOD,
         EngineState::Draining | EngineState::Leaving => NOTABLE,
         EngineState::Down => BAD,
     };
-    let share = match reading.in_flight() {
-        0 => "-".to_owned(),
-        all => format!("{:.0}%", 100.0 * f64::from(engine.in_flight) / all as f64),
-    };
-    let cap = engine
-        .max_in_flight
-        .map_or("-".to_owned(), |cap| short(cap.into()));
+    let cap = |cap: Option<u32>| Cell::right(cap.map_or("-".to_owned(), |cap| short(cap.into())));
     let stats = engine.stats;
-    let stale = reading
-        .warnings
-        .iter()
-        .any(|warning| matches!(warning, crate::warning::Warning::StaleSnapshot { .. }));
     let stat = |said: Option<String>| {
         let cell = Cell::right(said.unwrap_or("-".to_owned()));
-        if stale { cell.style(FAINT) } else { cell }
+        if reading.is_stale() {
+            cell.style(FAINT)
+        } else {
+            cell
+        }
     };
-    vec![
-        Cell::left(printable(&engine.name)),
-        Cell::left(state(engine)).style(style),
-        Cell::right(engine.in_flight.to_string()).style(BOLD),
-        Cell::left(bar(reading.fullness(engine), 5)).style(style),
-        Cell::right(share),
-        Cell::right(cap),
-        Cell::right(short(engine.tokens.into())),
-        stat(stats.map(|s| short(s.waiting.into()))),
-        stat(stats.map(|s| short(s.running.into()))),
-        stat(stats.map(|s| format!("{:.0}%", s.kv_usage * 100.0))),
-        Cell::right(short(engine.admitted)),
-        Cell::right(short(engine.finished)),
-    ]
+    match column {
+        Column::Name => Cell::left(printable(&engine.name)),
+        Column::State => Cell::left(state(engine)).style(style),
+        Column::InFlight => Cell::right(engine.in_flight.to_string()).style(BOLD),
+        Column::Bar => Cell::left(bar(reading.fullness(engine), 5)).style(style),
+        Column::Share => Cell::right(match reading.in_flight() {
+            0 => "-".to_owned(),
+            all => format!("{:.0}%", 100.0 * f64::from(engine.in_flight) / all as f64),
+        }),
+        Column::Weight => Cell::right(weight(engine.weight)),
+        Column::Cap => cap(engine.max_in_flight),
+        Column::Tokens => Cell::right(short(engine.tokens.into())),
+        Column::TokenCap => cap(engine.max_tokens),
+        Column::Waiting => stat(stats.map(|s| short(s.waiting.into()))),
+        Column::Running => stat(stats.map(|s| short(s.running.into()))),
+        Column::KvUsage => stat(stats.map(|s| format!("{:.0}%", s.kv_usage * 100.0))),
+        Column::Admitted => Cell::right(short(engine.admitted)),
+        Column::Finished => Cell::right(short(engine.finished)),
+    }
 }
 
 const FRONTEND_HEADS: [&str; 6] = ["FRONTEND", " PID", "ALIVE", " IN-FL", " TOKENS", " JOINED"];

@@ -1,8 +1,8 @@
 //! What `top` knows, and what keys do to it.
 
 use super::history::History;
-use crate::engines::find;
 use crate::failure::Failure;
+use crate::find::find;
 use crate::reading::Reading;
 use crate::source::Source;
 use headcount::EngineView;
@@ -28,14 +28,14 @@ pub(crate) enum Change {
 impl Change {
     /// Does it, and says what came of it.
     pub(crate) fn apply(self, source: &Source, engine: &str) -> String {
-        let change = || -> Result<&str, Failure> {
+        let change = || -> Result<&'static str, Failure> {
             let table = source.open()?;
             // By its name once more: another engine may have its number by now.
-            let id = find(&table, engine)?;
+            let engine = find(&table, engine)?;
             match self {
-                Self::Drain => table.drain(id).map(|()| "drains")?,
-                Self::Undrain => table.up(id).map(|()| "takes requests")?,
-            };
+                Self::Drain => table.drain(engine.id)?,
+                Self::Undrain => table.up(engine.id)?,
+            }
             Ok(self.done())
         };
         match change() {
@@ -51,12 +51,17 @@ impl Change {
         }
     }
 
-    pub(crate) fn question(self, engine: &str) -> String {
+    pub(crate) fn verb(self) -> &'static str {
         match self {
-            Self::Drain => {
-                format!("Drain {engine}? It takes nothing new, and finishes what it has.")
-            }
-            Self::Undrain => format!("Undrain {engine}? It takes requests again."),
+            Self::Drain => "Drain",
+            Self::Undrain => "Undrain",
+        }
+    }
+
+    pub(crate) fn explanation(self) -> &'static str {
+        match self {
+            Self::Drain => "It takes nothing new, and finishes what it has.",
+            Self::Undrain => "It takes requests again.",
         }
     }
 }

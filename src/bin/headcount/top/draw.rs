@@ -83,7 +83,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
         lines.push(summary(app));
     }
     lines.extend(warnings(app, parts.warnings, width));
-    let columns = Columns::within(width, &app.reading().view.engines);
+    let columns = Columns::within(width, app.reading());
     if parts.heads > 0 {
         lines.push(columns.heads());
     }
@@ -106,12 +106,17 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
         lines.push(keys(app, width));
     }
     frame.render_widget(Paragraph::new(lines), area);
-    match &app.over {
-        None => {}
-        Some(Over::Help) => popup::help(frame, area),
-        Some(Over::Asking { engine, change }) => {
-            popup::question(frame, area, &change.question(&printable(engine)));
-        }
+    if let Some(Over::Asking { engine, change }) = &app.over
+        && !popup::question(frame, area, *change, &printable(engine))
+    {
+        app.over = None;
+        app.say("too small a screen to ask on".to_owned());
+    }
+    if app.over == Some(Over::Help) {
+        popup::help(frame, area);
+    }
+    if let (Some(said), None) = (&app.said, &app.over) {
+        popup::sentence(frame, area, &printable(said));
     }
 }
 
@@ -241,12 +246,8 @@ fn frontends(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
     shown
 }
 
-/// What keys do, or what came of the last.
+/// What keys do.
 fn keys(app: &App, width: usize) -> Line<'static> {
-    if let Some(said) = &app.said {
-        let text: String = printable(said).chars().take(width).collect();
-        return Line::styled(text, Style::new().add_modifier(Modifier::REVERSED));
-    }
     let sort = app.order.name();
     let long =
         format!("q quit  ? help  p pause  s sort: {sort}  d drain  u undrain  arrows choose");

@@ -2,7 +2,7 @@
 
 use super::history::{History, Rates};
 use crate::columns::cut;
-use crate::figures::{bar, rate, short, sparkline};
+use crate::figures::{bar, rate, short, sparkline, weight};
 use crate::output::printable;
 use crate::reading::{Reading, is_full, state};
 use headcount::{EngineState, EngineView};
@@ -24,20 +24,38 @@ enum Column {
     Running,
     KvUsage,
     Tokens,
+    TokenCap,
+    Weight,
     Cap,
 }
 
 use Column::{
-    Admitted, Bar, Cap, Finished, InFlight, KvUsage, Minute, Name, Running, State, Tokens, Waiting,
+    Admitted, Bar, Cap, Finished, InFlight, KvUsage, Minute, Name, Running, State, TokenCap,
+    Tokens, Waiting, Weight,
 };
 
-const SHOWN: [Column; 12] = [
-    Name, State, InFlight, Bar, Minute, Admitted, Finished, Waiting, Running, KvUsage, Tokens, Cap,
+const SHOWN: [Column; 14] = [
+    Name, State, InFlight, Bar, Minute, Admitted, Finished, Weight, Waiting, Running, KvUsage,
+    Tokens, TokenCap, Cap,
 ];
-/// The most important first.
-const IMPORTANT: [Column; 12] = [
-    Name, InFlight, Bar, Minute, State, Admitted, Finished, Waiting, Running, KvUsage, Tokens, Cap,
-];
+
+/// The most important first. Weights and caps on tokens only where there are any; then they say why an
+/// engine gets more than another, or less.
+fn important(reading: &Reading) -> Vec<Column> {
+    let mut important = vec![Name, InFlight, Bar, Minute, State];
+    if reading.has_weights() {
+        important.push(Weight);
+    }
+    if reading.has_token_caps() {
+        important.extend([Tokens, TokenCap]);
+    }
+    important.extend([Admitted, Finished, Waiting, Running, KvUsage]);
+    if !reading.has_token_caps() {
+        important.push(Tokens);
+    }
+    important.push(Cap);
+    important
+}
 
 impl Column {
     fn head(self, width: usize) -> &'static str {
@@ -54,13 +72,16 @@ impl Column {
             Running => "RUN",
             KvUsage => "KV",
             Tokens => "TOKENS",
+            TokenCap => "TOK-CAP",
+            Weight => "WEIGHT",
             Cap => "CAP",
         }
     }
 
     fn narrowest(self) -> usize {
         match self {
-            Name | Tokens => 6,
+            Name | Tokens | Weight => 6,
+            TokenCap => 7,
             State | Minute => 8,
             InFlight | Admitted | Finished | Waiting | Running | Bar | Cap => 5,
             KvUsage => 4,
@@ -78,10 +99,10 @@ pub(crate) struct Columns(Vec<(Column, usize)>);
 
 impl Columns {
     /// For lines of `width`; names, bars and the minute share what is left over.
-    pub(crate) fn within(width: usize, engines: &[EngineView]) -> Self {
+    pub(crate) fn within(width: usize, reading: &Reading) -> Self {
         let mut kept = vec![];
         let mut left = width;
-        for column in IMPORTANT {
+        for column in important(reading) {
             let takes = column.narrowest() + usize::from(!kept.is_empty());
             // A name and a minute that can be read go before the last two.
             let spare = if matches!(column, Tokens | Cap) {
@@ -96,8 +117,7 @@ impl Columns {
                 break;
             }
         }
-        let longest = engines
-            .iter()
+        let longest = (reading.view.engines.iter())
             .map(|engine| printable(&engine.name).width())
             .max();
         let mut columns: Vec<_> = SHOWN
@@ -142,6 +162,7 @@ impl Columns {
         let each = |of: fn(Rates) -> f64| rates.map_or("-".to_owned(), |rates| rate(of(rates)));
         let stat =
             |of: fn(headcount::EngineStats) -> String| engine.stats.map_or("-".to_owned(), of);
+        let cap = |cap: Option<u32>| cap.map_or("-".to_owned(), |cap| short(cap.into()));
         let plain = Style::new();
         let name = match is_chosen {
             true => plain.add_modifier(Modifier::REVERSED),
@@ -172,10 +193,9 @@ impl Columns {
                 plain,
             ),
             Tokens => (short(engine.tokens.into()), plain),
-            Cap => {
-                let cap = engine.max_in_flight;
-                (cap.map_or("-".to_owned(), |cap| short(cap.into())), plain)
-            }
+            TokenCap => (cap(engine.max_tokens), plain),
+            Weight => (weight(engine.weight), plain),
+            Cap => (cap(engine.max_in_flight), plain),
         })
     }
 

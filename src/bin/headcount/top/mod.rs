@@ -10,7 +10,7 @@ mod terminal;
 use crate::failure::{Failure, Outcome};
 use crate::reading::Reading;
 use crate::show::seconds;
-use crate::source::{Source, Watched};
+use crate::source::{Watched, Which};
 use app::{App, Wish};
 use clap::Args;
 use ratatui::crossterm::event;
@@ -24,12 +24,14 @@ use terminal::{Screen, lost};
 #[derive(Args, Debug)]
 pub(crate) struct Top {
     #[command(flatten)]
-    source: Source,
+    which: Which,
     /// How often to look at the table.
-    #[arg(long, value_name = "SECONDS", default_value = "0.25", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "0.25", value_parser = seconds,
+          allow_negative_numbers = true)]
     interval: Duration,
     /// A snapshot that is older than so many seconds is stale.
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds,
+          allow_negative_numbers = true)]
     stale_after: Duration,
 }
 
@@ -38,7 +40,7 @@ const ATTENTION: Duration = Duration::from_millis(50);
 
 impl Top {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let mut watched = Watched::open(&self.source)?;
+        let mut watched = Watched::open(&self.which.source()?)?;
         let first = Reading::again(&mut watched, self.stale_after)?;
         let mut app = App::new(first);
         let mut screen = Screen::take()?;

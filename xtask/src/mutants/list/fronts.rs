@@ -294,7 +294,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a number goes before a name",
-        "src/bin/headcount/engines.rs",
+        "src/bin/headcount/find.rs",
         &[(
             "ids.get(name).copied().or_else(by_number)",
             "by_number().or_else(|| ids.get(name).copied())",
@@ -304,7 +304,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a file that is called as an engine is the table",
         "src/bin/headcount/source.rs",
-        &[("has_slash && fs", "(has_slash || true) && fs")],
+        &[("has_slash(word) && fs", "(has_slash(word) || true) && fs")],
         Catcher::Test("cli", "a_name_goes_before"),
     ),
     fault(

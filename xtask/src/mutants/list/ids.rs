@@ -175,17 +175,17 @@ pub(super) const FAULTS: &[Mutant] = &[
         "the command weighs whichever engine has the slot",
         "src/bin/headcount/engines.rs",
         &[(
-            "find(&table, name)?, weight)",
-            "find(&table, name)?.index(), weight)",
+            "set_weight(engine.id, weight)",
+            "set_weight(engine.id.index(), weight)",
         )],
         Catcher::Test("cli", "an_engine_that_is_replaced"),
     ),
     fault(
         "the command caps whichever engine has the slot",
-        "src/bin/headcount/engines.rs",
+        "src/bin/headcount/cap.rs",
         &[(
-            "set_caps(engine, requests",
-            "set_caps(engine.index(), requests",
+            "set_caps(engine.id, requests",
+            "set_caps(engine.id.index(), requests",
         )],
         Catcher::Test("cli", "an_engine_that_is_replaced"),
     ),

@@ -1,5 +1,6 @@
 //! The picture at every size.
 
+use super::super::app::Wish;
 use super::*;
 use crate::reading::Reading;
 use headcount::{Engine, Table};
@@ -51,6 +52,55 @@ fn it_draws_at_every_size_with_everything_on_it() {
             }
             press(&mut app, 'n');
         }
+    }
+}
+
+#[test]
+fn a_question_is_seen_whole_or_not_asked() {
+    let mut app = app(5);
+    let (mut asked, mut not) = (0, 0);
+    for (key, verb) in [('d', "Drain"), ('u', "Undrain")] {
+        for width in 1..90 {
+            for height in 1..15 {
+                press(&mut app, key);
+                let shown = screen(&mut app, width, height);
+                let shown: String = shown.concat();
+                let shown = shown.replace(['\u{2502}', ' '], "");
+                let at = format!("({width} by {height}): {shown}");
+                match app.over {
+                    Some(_) => {
+                        assert!(shown.contains(verb), "{at}");
+                        assert!(shown.contains("8000"), "{at}");
+                        assert!(
+                            shown.contains("y/n") || shown.contains("yyes,anyotherkeyno"),
+                            "{at}"
+                        );
+                        asked += 1;
+                    }
+                    None => {
+                        assert!(width < 20, "it can be asked {at}");
+                        let yes = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE);
+                        assert_eq!(app.act(&Event::Key(yes)), Wish::Nothing, "{at}");
+                        not += 1;
+                    }
+                }
+                press(&mut app, 'n');
+            }
+        }
+    }
+    assert!(asked > 2000 && not > 50, "{asked} asked, {not} not");
+}
+
+#[test]
+fn what_came_of_a_change_is_seen_at_every_size() {
+    let mut app = app(2);
+    for (width, height) in [(20, 1), (20, 2), (20, 5), (50, 12), (120, 30)] {
+        app.say("gpu-1 drains".to_owned());
+        let shown = screen(&mut app, width, height);
+        assert!(
+            shown.last().unwrap().starts_with("gpu-1 drains"),
+            "{shown:#?}"
+        );
     }
 }
 

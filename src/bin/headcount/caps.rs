@@ -1,0 +1,47 @@
+//! Caps as they are typed and said.
+
+use clap::Args;
+use std::str::FromStr;
+
+/// A cap as it is typed: a number, or none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Cap(pub(crate) Option<u32>);
+
+impl FromStr for Cap {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self(None)),
+            number => number.parse().map(|cap| Self(Some(cap))).map_err(|_| {
+                format!(
+                    "the cap {number:?} cannot be; give a number from 0 to {}, or none",
+                    u32::MAX
+                )
+            }),
+        }
+    }
+}
+
+/// The caps of the whole table.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct TotalCaps {
+    /// The most requests in flight on all engines together.
+    #[arg(long, value_name = "N|none", allow_negative_numbers = true)]
+    pub(crate) max_in_flight_total: Option<Cap>,
+    /// The most tokens in flight on all engines together.
+    #[arg(long, value_name = "N|none", allow_negative_numbers = true)]
+    pub(crate) max_tokens_total: Option<Cap>,
+}
+
+/// Says both caps of an engine or of a table.
+pub(crate) fn said(requests: Option<u32>, tokens: Option<u32>) -> String {
+    let say = |cap: Option<u32>, what| match cap {
+        Some(cap) => format!("at most {cap} {what}"),
+        None => format!("no cap on {what}"),
+    };
+    match (requests, tokens) {
+        (None, None) => "no caps".to_owned(),
+        _ => format!("{}, {}", say(requests, "requests"), say(tokens, "tokens")),
+    }
+}

@@ -1,0 +1,77 @@
+//! Engines by the names or numbers that were typed.
+
+use crate::failure::Failure;
+use crate::output::printable;
+use headcount::{EngineId, EngineState, EngineView, Table, View};
+use std::collections::HashMap;
+
+/// An engine that was found: its id, and its name in the table.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Found {
+    pub(crate) id: EngineId,
+    pub(crate) name: String,
+}
+
+/// The engine of that name; `@3` is the engine with number 3, unless one is called so.
+pub(crate) fn find(table: &Table, name: &str) -> Result<Found, Failure> {
+    find_all(table, &[name]).map(|mut found| found.remove(0))
+}
+
+/// The engines of these names, at one look. What is done to them later is done to these, or fails if one
+/// has gone: another may have its number by then.
+pub(crate) fn find_all(table: &Table, names: &[impl AsRef<str>]) -> Result<Vec<Found>, Failure> {
+    let view = table.snapshot();
+    let ids: HashMap<&str, EngineId> = there(&view).map(|e| (e.name.as_str(), e.id)).collect();
+    let find = |name: &str| {
+        let by_number = || {
+            let number: usize = name.strip_prefix('@')?.parse().ok()?;
+            view.engine(number).map(|engine| engine.id)
+        };
+        ids.get(name).copied().or_else(by_number)
+    };
+    let found = names.iter().map(AsRef::as_ref).map(|name| {
+        let found = find(name).and_then(|id| view.engine(id));
+        let found = found.ok_or_else(|| unknown(table, &view, name))?;
+        Ok(Found {
+            id: found.id,
+            name: found.name.clone(),
+        })
+    });
+    found.collect()
+}
+
+/// Engines that can be named.
+fn there(view: &View) -> impl Iterator<Item = &EngineView> {
+    let is_there = |engine: &&EngineView| engine.state != EngineState::Leaving;
+    view.engines.iter().filter(is_there)
+}
+
+/// Names that are listed in a sentence. More are looked up with `headcount show`.
+const LISTED: usize = 8;
+/// How alike two names have to be, 0 to 1, for the one to be a slip of the other.
+const ALIKE: f64 = 0.8;
+
+fn unknown(table: &Table, view: &View, name: &str) -> Failure {
+    let likeness = |e: &EngineView| strsim::jaro_winkler(&e.name, name);
+    let nearest = there(view).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let meant = nearest.filter(|e| likeness(e) >= ALIKE);
+    let meant = meant.map_or(String::new(), |e| {
+        format!("did you mean {:?}? ", printable(&e.name))
+    });
+    let names: Vec<_> = there(view).map(|e| printable(&e.name)).collect();
+    let listed = names[..names.len().min(LISTED)].join(", ");
+    let all = match names.len() {
+        0 => "it has no engines; `headcount add` gives it some".to_owned(),
+        count if count > LISTED => format!(
+            "its engines are {listed} and {} more; `headcount show` lists them",
+            count - LISTED
+        ),
+        1 => format!("its only engine is {listed}"),
+        _ => format!("its engines are {listed}"),
+    };
+    Failure::usage(format!(
+        "there is no engine {:?} in {}; {meant}{all}",
+        printable(name),
+        table.path().display()
+    ))
+}

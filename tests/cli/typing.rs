@@ -1,0 +1,313 @@
+//! What is typed: engines in one form, tables that are left out, slips, and what terminals would act on.
+
+use crate::command::{Ran, command, on, run, run_with, with_variable};
+use crate::scene::Scene;
+use headcount::{Engine, Table};
+use headcount_tests::{TestTable, directory};
+use std::fs;
+use std::path::Path;
+
+/// A table's engines: name, weight, caps on requests and on tokens.
+fn engines(path: &Path) -> Vec<(String, f32, Option<u32>, Option<u32>)> {
+    let view = Table::open_read_only(path).unwrap().snapshot();
+    let engines = view.engines.into_iter();
+    engines
+        .map(|e| (e.name, e.weight, e.max_in_flight, e.max_tokens))
+        .collect()
+}
+
+/// Runs the command on a path, with an argument that has spaces.
+fn with(path: &Path, before: &[&str], last: &str) -> Ran {
+    let path = path.to_str().unwrap();
+    let before = before.iter().map(|word| word.replace("PATH", path));
+    run(before.chain([last.to_owned()]))
+}
+
+#[test]
+fn create_add_and_a_file_take_engines_in_one_form() {
+    let directory = directory();
+    let at = |name: &str| directory.path().join(name);
+    let forms = [
+        "a",
+        "b=2",
+        "c weight=0.5 max_in_flight=8 max_tokens=900",
+        "http://h/v1?m=x&y=2",
+    ];
+    let expected = vec![
+        ("a".to_owned(), 1.0, Some(4), None),
+        ("b".to_owned(), 2.0, Some(4), None),
+        ("c".to_owned(), 0.5, Some(8), Some(900)),
+        ("http://h/v1?m=x&y=2".to_owned(), 1.0, Some(4), None),
+    ];
+    let mut create = vec!["create".to_owned(), at("typed").display().to_string()];
+    create.extend(forms.map(|form| format!("--engine={form}")));
+    create.extend(["--max-in-flight".to_owned(), "4".to_owned()]);
+    let said = run(create).fine();
+    assert!(
+        said.contains("@2 c: weight 0.5, at most 8 requests, at most 900 tokens\n"),
+        "{said}"
+    );
+    assert_eq!(engines(&at("typed")), expected);
+
+    let file = at("engines");
+    let lines = forms.join("\n  ");
+    fs::write(&file, format!("# of a test\n\n{lines}\n")).unwrap();
+    let line = format!(
+        "create PATH --engines-file {} --max-in-flight 4",
+        file.display()
+    );
+    on(&at("filed"), &line).fine();
+    assert_eq!(engines(&at("filed")), expected);
+
+    run(["create", at("added").to_str().unwrap()]).fine();
+    for form in forms {
+        with(&at("added"), &["add", "PATH", "--max-in-flight", "4"], form).fine();
+    }
+    assert_eq!(engines(&at("added")), expected);
+
+    fs::write(&file, "a\nb weigth=1\n").unwrap();
+    let said = on(&at("none"), &line).refused(2);
+    assert!(
+        said.contains("line 2: \"weigth=1\" is not known; after the name come weight="),
+        "{said}"
+    );
+    assert!(!at("none").exists());
+}
+
+#[test]
+fn an_engine_that_could_be_meant_in_several_ways_is_refused() {
+    let scene = Scene::new();
+    let before = engines(scene.path());
+    for slip in [
+        "gpu=2x",
+        "gpu-3=x",
+        "gpu-3=1,gpu-4=2",
+        "gpu-3,gpu-4",
+        "http://10.0.0.7:8000=2,5",
+        "http://h/v1?x=y=2.5",
+        "gpu-3=",
+        "gpu-3=1 weight=2",
+        "gpu-3 gpu-4",
+    ] {
+        let new = scene.path().with_extension("new");
+        let ran = with(&new, &["create", "PATH", "--engine"], slip);
+        assert_eq!(ran.code, 2, "{slip}: {ran:?}");
+        assert!(!new.exists(), "{slip}");
+        with(scene.path(), &["add", "PATH"], slip).refused(2);
+    }
+    let said = with(scene.path(), &["add", "PATH"], "gpu=2x").refused(2);
+    assert!(said.contains("write NAME, NAME=WEIGHT or"), "{said}");
+    let said = on(scene.path(), "add PATH gpu-3 weight=2").refused(2);
+    assert!(said.contains("write both as one argument"), "{said}");
+    assert_eq!(engines(scene.path()), before);
+}
+
+#[test]
+fn a_cap_of_each_engine_and_one_of_all_have_flags_of_their_own() {
+    let directory = directory();
+    let path = directory.path().join("table");
+    let line = "create PATH -e a -e b --max-in-flight 5 --max-tokens 70 \
+                --max-in-flight-total 8 --max-tokens-total 100";
+    let said = on(&path, line).fine();
+    for line in [
+        "@0 a: weight 1, at most 5 requests, at most 70 tokens\n",
+        "@1 b: weight 1, at most 5 requests, at most 70 tokens\n",
+        "all engines together: at most 8 requests, at most 100 tokens\n",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    let view = Table::open(&path).unwrap().snapshot();
+    assert_eq!((view.max_in_flight, view.max_tokens), (Some(8), Some(100)));
+    let caps = view.engines.iter().map(|e| (e.max_in_flight, e.max_tokens));
+    assert_eq!(caps.collect::<Vec<_>>(), [(Some(5), Some(70)); 2]);
+}
+
+#[test]
+fn a_table_of_no_engines_is_said_to_take_nothing() {
+    let directory = directory();
+    let path = directory.path().join("table");
+    let said = on(&path, "create PATH").fine();
+    assert!(
+        said.contains("\n! no engine takes requests; `headcount add` gives it some\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn without_a_table_it_says_so_and_how_to_name_one() {
+    let scene = Scene::new();
+    for line in [
+        "show",
+        "show --json",
+        "top",
+        "metrics --once",
+        "rm",
+        "reap",
+        "verify",
+        "dump",
+        "create",
+        "drain",
+        "drain gpu-0",
+        "drain gpu-0 gpu-1",
+        "add gpu-9",
+        "cap gpu-0 5",
+        "weight gpu-0 5",
+    ] {
+        let said = on(scene.path(), line).refused(2);
+        let wanted = "no table: give PATH, or set HEADCOUNT_TABLE; ";
+        assert!(said.contains(wanted), "{line}: {said}");
+        // Set to nothing is not set.
+        let said = with_variable(Path::new(""), line).refused(2);
+        assert!(said.contains(wanted), "{line}: {said}");
+    }
+    let said = on(scene.path(), "drain PATH").refused(2);
+    assert!(said.contains("which engine?"), "{said}");
+}
+
+#[test]
+fn an_unknown_engine_is_answered_with_the_one_that_was_meant_and_all_there_are() {
+    let scene = Scene::new();
+    let said = on(scene.path(), "drain PATH gpu1").refused(2);
+    assert!(
+        said.ends_with("did you mean \"gpu-1\"? its engines are gpu-0, gpu-1, gpu-2\n"),
+        "{said}"
+    );
+    let said = on(scene.path(), "weight PATH whatever 2").refused(2);
+    assert!(
+        said.ends_with("; its engines are gpu-0, gpu-1, gpu-2\n"),
+        "{said}"
+    );
+    let many = TestTable::new(&Table::options().engines(30));
+    let said = on(many.path(), "cap PATH @30 2").refused(2);
+    assert!(
+        said.contains("0, 1, 2, 3, 4, 5, 6, 7 and 22 more; `headcount show` lists them"),
+        "{said}"
+    );
+    let none = TestTable::new(&Table::options());
+    let said = on(none.path(), "down PATH x").refused(2);
+    assert!(
+        said.contains("it has no engines; `headcount add`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn numbers_below_zero_are_numbers_and_not_options() {
+    let scene = Scene::new();
+    let said = on(scene.path(), "weight PATH gpu-0 -1").refused(2);
+    assert!(said.contains("the weight \"-1\" cannot be"), "{said}");
+    let said = on(scene.path(), "cap PATH gpu-0 -1").refused(2);
+    assert!(said.contains("the cap \"-1\" cannot be"), "{said}");
+    for line in [
+        "cap PATH gpu-0 --max-tokens -1",
+        "add PATH x --max-in-flight -1",
+        "create PATH-2 -e a --max-tokens-total -1",
+        "create PATH-2 -e a --frontends -1",
+        "show PATH --stale-after -1",
+        "metrics PATH --once --stale-after -1",
+    ] {
+        let ran = on(scene.path(), line);
+        assert_eq!(ran.code, 2, "{line}: {ran:?}");
+        assert!(ran.err.contains("invalid value '-1'"), "{line}: {ran:?}");
+    }
+}
+
+/// What terminals act on, and what they show as nothing.
+const ACTED_ON: &str = "\x1b[2J\u{9b}31m\u{7}\u{202e}\u{2028}\u{ad}\u{e0041}";
+
+#[test]
+fn nothing_that_a_terminal_acts_on_is_printed_whatever_the_path_or_name() {
+    let directory = directory();
+    let path = directory.path().join(format!("t{ACTED_ON}"));
+    let path = path.to_str().unwrap();
+    // A name may turn the direction of what follows, but for control characters.
+    let name = "gpu\u{202e}";
+    let missing = format!("{path}-2");
+    let argument = format!("--{ACTED_ON}");
+    let engine = format!("--engine=a{ACTED_ON}");
+    for line in [
+        vec!["create", path, "--engine", name],
+        vec!["create", path, "--engine", name],
+        vec!["create", &missing, &engine],
+        vec!["create", &missing, "--engines-file", &missing],
+        vec!["show", path],
+        vec!["show", path, "--json"],
+        vec!["list", directory.path().to_str().unwrap()],
+        vec!["list", directory.path().to_str().unwrap(), "--json"],
+        vec!["list", &missing],
+        vec!["drain", path, name],
+        vec!["drain", path, ACTED_ON],
+        vec!["weight", path, name, "2"],
+        vec!["weight", path, name, ACTED_ON],
+        vec!["cap", path, name, "2"],
+        vec!["cap", path, name, ACTED_ON],
+        vec!["add", path, "b\u{202e}"],
+        vec!["add", path, ACTED_ON],
+        vec!["remove", path, "b\u{202e}"],
+        vec!["metrics", path, "--once"],
+        vec!["metrics", &missing, "--once"],
+        vec!["verify", path],
+        vec!["verify", path, "--json"],
+        vec!["dump", path],
+        vec!["reap", path],
+        vec!["man", "--to", "/dev/null/\x1b[2J"],
+        vec!["show", path, &argument],
+        vec!["show", path, "--stale-after", ACTED_ON],
+        vec![ACTED_ON],
+        vec!["rm", path],
+        vec!["rm", path],
+    ] {
+        // On a terminal colours would be printed, too.
+        let ran = run(&line);
+        let is_seen = |c: char| {
+            c == '\n' || !(c.is_control() || "\u{202e}\u{2028}\u{ad}\u{e0041}".contains(c))
+        };
+        for text in [&ran.out, &ran.err] {
+            assert!(text.chars().all(is_seen), "{line:?}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn json_says_a_path_exactly_and_has_nothing_in_it_that_a_terminal_acts_on() {
+    let directory = directory();
+    let path = directory.path().join(format!("t{ACTED_ON}"));
+    let table = Table::options().engine(Engine::named("gpu\u{202e}"));
+    let _table = table.create(&path).unwrap();
+    let shown = run(["show".as_ref(), path.as_os_str(), "--json".as_ref()]).fine();
+    let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(shown["path"].as_str(), path.to_str());
+    assert_eq!(shown["engines"][0]["name"], "gpu\u{202e}");
+}
+
+#[test]
+fn names_are_whole_where_no_terminal_cuts_them() {
+    let name = "http://10.0.0.7:8000/v1/a-long-name-of-an-engine-in-a-cluster-of-some-size";
+    let options = Table::options().engine(Engine::named(name).weight(2.0).max_tokens(9));
+    let table = TestTable::new(&options);
+    assert!(on(table.path(), "show PATH").fine().contains(name));
+    let narrow = |columns: &str| {
+        let mut command = command();
+        command
+            .arg("show")
+            .arg(table.path())
+            .env("COLUMNS", columns);
+        run_with(command).fine()
+    };
+    for columns in [40, 60, 80, 100] {
+        let shown = narrow(&columns.to_string());
+        let engines = shown.lines().skip_while(|line| !line.starts_with("ENGINE"));
+        let engines: Vec<_> = engines.take(2).collect();
+        let widest = engines.iter().map(|line| line.chars().count()).max();
+        assert!(widest.unwrap() <= columns, "{shown}");
+        assert!(engines[0].contains("WEIGHT"), "{shown}");
+        assert!(engines[0].contains("TOK-CAP"), "{shown}");
+        assert!(
+            !shown.contains(name) && shown.contains("size active"),
+            "{shown}"
+        );
+    }
+    for nonsense in ["", "0", "wide"] {
+        assert!(narrow(nonsense).contains(name), "{nonsense:?}");
+    }
+}
