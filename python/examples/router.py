@@ -1,104 +1,195 @@
 """A router in front of several engines, which all its worker processes balance as one.
 
     ROUTER_ENGINES=http://127.0.0.1:8001,http://127.0.0.1:8002 ROUTER_TABLE=/dev/shm/router \\
-        uvicorn router:app --workers 4
+        uvicorn router:app --workers 4 --http h11 --no-server-header --no-date-header
+
+Each request goes to the engine with the fewest in flight from all workers, as soon as its body is there.
+It counts there until its response has been streamed to the end, or the client has left. A request that
+holds several (a list of prompts, ``n``) counts as that many, all at one engine. An engine that cannot be
+reached is passed over for this request; if all are at their caps, the client is told to come back.
+
+Plain ASGI and httpcore, on which httpx stands, pass on what comes as it came: targets, repeated headers,
+encoded bodies. They add nothing, take no proxy from the environment, keep no cookies and follow no
+redirects. (Of uvicorn's two servers, h11 tells that a client has left whatever else it has sent.)
 
 A worker whose table was removed or replaced finishes what it has and ends, and uvicorn starts it anew
 in the table that lies at the path then: so all workers soon count in one again.
-
-Each request goes to the engine with the fewest in flight from all workers. It counts there until its
-response has been streamed to the end, or the client has left. An engine that does not answer is passed
-over for this request; if all are at their caps, the client is told to come back.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
 
+import anyio
 import headcount
-import httpx
-from fastapi import FastAPI, HTTPException, Request
-from fastapi.responses import StreamingResponse
+import httpcore
+from client import (
+    PATIENCE,
+    Left,
+    Receive,
+    Refused,
+    Scope,
+    Send,
+    head,
+    refuse,
+    until_left,
+    whole_body,
+)
+from cost import cost
+from exchange import Exchange, for_the_client
 
-ENGINES = [url.rstrip("/") for url in os.environ["ROUTER_ENGINES"].split(",")]
+ENGINES = [
+    url.strip().rstrip("/") for url in os.environ["ROUTER_ENGINES"].split(",") if url.strip()
+]
 TABLE = os.environ.get("ROUTER_TABLE", "/dev/shm/router")
 MOST_PER_ENGINE = int(os.environ.get("ROUTER_MOST_PER_ENGINE", "1024"))
+SILENCE = float(os.environ.get("ROUTER_SILENCE", "600"))  # seconds that an engine may say nothing
 
-# Headers of one connection, which are not passed on to the next.
-OF_THE_CONNECTION = {"connection", "content-length", "host", "keep-alive", "transfer-encoding"}
+
+log = logging.getLogger("uvicorn.error")
+
+
+async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "lifespan":
+        return await live(scope, receive, send)
+    if scope["type"] != "http":  # a WebSocket: refused
+        return await send({"type": "websocket.close", "code": 1003})
+    begun = False
+
+    async def to_client(message: dict[str, Any]) -> None:
+        nonlocal begun
+        begun = True
+        with anyio.fail_after(PATIENCE):
+            await send(message)
+
+    try:
+        body = await whole_body(scope, receive)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(until_left, receive, tasks.cancel_scope)
+            try:
+                await answer(scope, body, to_client)
+            except Exception as error:
+                # Once an answer has begun, uvicorn closes the connection: the client sees that it is not whole.
+                log.warning("%s %s: %s", scope["method"], scope["path"], error or repr(error))
+                if not begun:
+                    await refuse(to_client, error)
+            tasks.cancel_scope.cancel()
+    except Refused as error:
+        await refuse(to_client, error)
+    except Left:
+        pass
+
+
+async def answer(scope: Scope, body: bytes, send: Send) -> None:
+    """Has an engine answer, and passes that on."""
+    frontend: headcount.Frontend = scope["state"]["frontend"]
+    exchange: Exchange = scope["state"]["exchange"]
+    places, tokens = cost(body)
+    tried: list[int] = []
+    while True:
+        with admitted(frontend, places, tokens, tried) as permit:
+            try:
+                response = await exchange.response(scope, body, permit.engine_name)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                log.warning("%s cannot be reached: %s", permit.engine_name, error or repr(error))
+                tried.append(permit.engine)
+                continue
+            except httpcore.ReadTimeout as error:
+                late = f"the engine did not begin its answer within {SILENCE:g} s"
+                raise Refused(504, "engine_timeout", late) from error
+            except httpcore.LocalProtocolError as error:
+                raise Refused(400, "bad_request", f"this cannot be passed on: {error}") from error
+            except (
+                httpcore.NetworkError,
+                httpcore.TimeoutException,
+                httpcore.ProtocolError,
+            ) as error:
+                log.warning("%s: %s", permit.engine_name, error or repr(error))
+                broke_off = "the engine broke off before it answered; try again"
+                raise Refused(502, "engine_broke_off", broke_off) from error
+            try:
+                await send(head(response.status, for_the_client(response.headers)))
+                async for chunk in response.aiter_stream():
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            finally:
+                await response.aclose()
+            return await send({"type": "http.response.body"})
+
+
+@contextmanager
+def admitted(
+    frontend: headcount.Frontend, places: int, tokens: int, tried: list[int]
+) -> Iterator[headcount.Permit]:
+    """So many places at one engine, or none, for as long as the block runs."""
+    if places > MOST_PER_ENGINE:
+        many = f"these are {places} requests in one, more than an engine takes; split it"
+        raise Refused(400, "too_many_prompts", many)
+    permits: list[headcount.Permit] = []
+    unfit: list[int] = []
+    try:
+        while not permits:
+            permits = [frontend.route(tokens, exclude=tried + unfit)]
+            try:
+                permits += frontend.route_many(places - 1, tokens, pin=permits[0].engine)
+            except headcount.Saturated:
+                # Another may have room for all of them.
+                unfit.append(permits[0].engine)
+                permits.pop().release()
+        yield permits[0]
+    except (headcount.Saturated, headcount.Unavailable) as error:
+        if unfit or isinstance(error, headcount.Saturated):
+            raise Refused(
+                503, "engines_saturated", "all engines are busy; try again soon"
+            ) from error
+        raise Refused(503, "no_engine", "no engine can be reached now; try again soon") from error
+    finally:
+        for permit in permits:
+            permit.release()
+
+
+async def live(scope: Scope, receive: Receive, send: Send) -> None:
+    """What a worker does from its start to its end."""
+    await receive()
+    try:
+        async with working(scope["state"]):
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+    except Exception as error:
+        await send({"type": "lifespan.startup.failed", "message": str(error)})
+    else:
+        await send({"type": "lifespan.shutdown.complete"})
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def working(state: dict[str, Any]) -> AsyncIterator[None]:
+    for engine in ENGINES or [""]:
+        url = urlsplit(engine)
+        if url.scheme not in ("http", "https") or not url.hostname or url.port == 0:
+            raise ValueError(
+                f"ROUTER_ENGINES names {engine!r}; give addresses, as in http://10.0.0.7:8000"
+            )
     engines = [headcount.Engine(url, max_in_flight=MOST_PER_ENGINE) for url in ENGINES]
     table = headcount.Table.open_or_create(TABLE, engines=engines)
-    limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(timeout=None, limits=limits) as client:
-        # What a killed worker held is free again within a second.
-        with table.reap_every(1.0):
-            app.state.frontend = table.join()
-            app.state.client = client
-            watch = asyncio.create_task(end_with_the_table(table))
+    exchange = Exchange(SILENCE)
+    # What a killed worker held is free again within a second.
+    with table.reap_every(1.0):
+        async with exchange.kept, exchange.fresh, anyio.create_task_group() as tasks:
+            state["frontend"], state["exchange"] = table.join(), exchange
+            tasks.start_soon(end_with_the_table, table)
             yield
-            watch.cancel()
+            tasks.cancel_scope.cancel()
 
 
 async def end_with_the_table(table: headcount.Table) -> None:
     # A worker that is started from now on counts in another table; two of them would fill engines
     # beyond their caps.
     while (state := table.path_state()) not in ("gone", "replaced"):
-        await asyncio.sleep(0.5)
-    logging.getLogger("uvicorn.error").error("%s is %s: worker %d ends", TABLE, state, os.getpid())
+        await anyio.sleep(0.5)
+    log.error("%s is %s: worker %d ends", TABLE, state, os.getpid())
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-app = FastAPI(lifespan=lifespan)
-
-
-@app.api_route("/{path:path}", methods=["GET", "POST"])
-async def proxy(path: str, request: Request) -> StreamingResponse:
-    body = await request.body()
-    headers = [(k, v) for k, v in request.headers.items() if k not in OF_THE_CONNECTION]
-    client: httpx.AsyncClient = request.app.state.client
-    tried: list[int] = []
-    while True:
-        permit = admit(request.app.state.frontend, len(body) // 4, tried)
-        try:
-            passed_on = client.build_request(
-                request.method, f"{permit.engine_name}/{path}", content=body, headers=headers
-            )
-            response = await client.send(passed_on, stream=True)
-        except httpx.ConnectError:
-            tried.append(permit.engine)
-            permit.release()
-        except BaseException:
-            permit.release()
-            raise
-        else:
-            break
-    kept = {k: v for k, v in response.headers.items() if k not in OF_THE_CONNECTION}
-    return StreamingResponse(streamed(response, permit), response.status_code, kept)
-
-
-def admit(frontend: headcount.Frontend, tokens: int, tried: list[int]) -> headcount.Permit:
-    try:
-        return frontend.route(tokens, exclude=tried)
-    except headcount.Saturated as full:
-        raise HTTPException(503, str(full), {"Retry-After": "1"}) from full
-    except headcount.Unavailable as none:
-        raise HTTPException(502, str(none)) from none
-
-
-async def streamed(response: httpx.Response, permit: headcount.Permit) -> AsyncIterator[bytes]:
-    # Left when the stream ends, fails, or is cancelled since the client has left.
-    with permit:
-        try:
-            async for chunk in response.aiter_raw():
-                yield chunk
-        finally:
-            await response.aclose()

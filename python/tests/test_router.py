@@ -6,17 +6,31 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import headcount
 import httpx
+import pytest
+from routers import (
+    OK,
+    SILENT,
+    ByteEngine,
+    admitted,
+    connection,
+    exchange,
+    in_flight,
+    living,
+    posted,
+    reason,
+    router,
+    until,
+)
 
 PROMPT = b"a prompt of some length"
-EXAMPLES = Path(__file__).parents[1] / "examples"
+SERVERS = ["h11", "httptools"]
 
 
 class Engine:
@@ -39,7 +53,9 @@ class Engine:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-        length = next((line for line in head.splitlines() if line.startswith("content-length")), ":0")
+        length = next(
+            (line for line in head.splitlines() if line.startswith("content-length")), ":0"
+        )
         await reader.readexactly(int(length.split(":")[1]))
         self.open += 1
         writer.write(f"HTTP/1.1 {self.status}\r\ntransfer-encoding: chunked\r\n".encode())
@@ -63,50 +79,6 @@ async def unreachable() -> AsyncIterator[str]:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield "http://127.0.0.1:%d" % taken.getsockname()[1]
-
-
-async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:
-    for _ in range(2000):
-        met = condition()
-        if met if isinstance(met, bool) else await met:
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("it did not come to be")
-
-
-@asynccontextmanager
-async def router(path: Path, engines: list[str], most: int = 1024) -> AsyncIterator[str]:
-    environment = {
-        "ROUTER_ENGINES": ",".join(engines),
-        "ROUTER_TABLE": str(path),
-        "ROUTER_MOST_PER_ENGINE": str(most),
-    }
-    command = [sys.executable, "-m", "uvicorn", "router:app", "--workers", "4"]
-    # The socket is handed over as it is: no other process can take its port meanwhile.
-    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
-        process = subprocess.Popen(
-            [*command, "--log-level", "warning", "--fd", str(listener.fileno())],
-            cwd=EXAMPLES,
-            env=os.environ | environment,
-            pass_fds=[listener.fileno()],
-            start_new_session=True,
-        )
-        try:
-            await until(lambda: path.exists() and len(workers(path)) == 4)
-            yield "http://127.0.0.1:%d" % listener.getsockname()[1]
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def workers(path: Path) -> list[headcount.FrontendView]:
-    view = headcount.Table.open_read_only(path).snapshot()
-    return [frontend for frontend in view.frontends if frontend.alive]
-
-
-def in_flight(path: Path) -> list[int]:
-    view = headcount.Table.open_read_only(path).snapshot()
-    return [engine.in_flight for engine in view.engines]
 
 
 async def ask(client: httpx.AsyncClient, url: str) -> str:
@@ -134,7 +106,7 @@ def test_workers_share_one_table(path: Path) -> None:
             await until(lambda: sum(in_flight(path)) == 30)
             await until(lambda: sum(engine.open for engine in engines) == 30)
             # So is what a killed worker held.
-            victim = max(workers(path), key=lambda worker: worker.in_flight)
+            victim = max(living(path), key=lambda worker: worker.in_flight)
             os.kill(victim.pid, signal.SIGKILL)
             await until(lambda: sum(in_flight(path)) == 30 - victim.in_flight)
             # And streams that end.
@@ -159,7 +131,7 @@ def test_an_engine_that_does_not_answer_is_passed_over(path: Path) -> None:
             await until(lambda: engine.open == 4 and in_flight(path) == [0, 4])
             # A token for every four bytes.
             view = headcount.Table.open_read_only(path).snapshot()
-            assert view.engines[1].tokens == 4 * (len(PROMPT) // 4)
+            assert view.engines[1].tokens == 4 * -(-len(PROMPT) // 4)
             # The one that answers is full.
             full = await client.post(url, content=PROMPT)
             assert (full.status_code, full.headers["retry-after"]) == (503, "1")
@@ -185,7 +157,9 @@ def test_a_request_that_its_engine_breaks_off_is_not_counted(path: Path) -> None
             server,
             router(path, [engine]) as url,
             # A worker closes a connection on which it has failed.
-            httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_keepalive_connections=0)) as client,
+            httpx.AsyncClient(
+                timeout=60, limits=httpx.Limits(max_keepalive_connections=0)
+            ) as client,
         ):
             for _ in range(20):
                 answer = await ask(client, url)
@@ -207,18 +181,194 @@ def test_workers_meet_again_in_one_table_when_theirs_is_removed(path: Path) -> N
             asked = [asyncio.create_task(ask(client, url)) for _ in range(8)]
             await until(lambda: in_flight(path) == [8])
             removed = headcount.Table.open_read_only(path)
-            old = {worker.pid for worker in workers(path)}
+            old = {worker.pid for worker in living(path)}
             # One of them may have accepted all eight connections: that one lives.
-            victim = min(workers(path), key=lambda worker: worker.in_flight)
+            victim = min(living(path), key=lambda worker: worker.in_flight)
             path.unlink()
             # A worker dies, whose successor makes another table; it is the first to know, and not the last.
             os.kill(victim.pid, signal.SIGKILL)
             engine.end.set()
             answers = await asyncio.gather(*asked, return_exceptions=True)
-            assert answers.count("200 beginend") == 8 - victim.in_flight, "what the others had was finished"
-            await until(lambda: path.exists() and len(workers(path)) == 4)
-            assert not old & {worker.pid for worker in workers(path)}
+            assert answers.count("200 beginend") == 8 - victim.in_flight, (
+                "what the others had was finished"
+            )
+            await until(lambda: path.exists() and len(living(path)) == 4)
+            assert not old & {worker.pid for worker in living(path)}
             await until(lambda: not any(worker.alive for worker in removed.snapshot().frontends))
             assert await ask(client, url) == "200 beginend"
+
+    asyncio.run(scene())
+
+
+# -- Clients that leave, or are slow -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("http", SERVERS)
+def test_a_client_that_leaves_is_noticed_while_its_engine_is_silent(path: Path, http: str) -> None:
+    next_one = b"GET /next HTTP/1.1\r\nHost: router\r\n\r\n"
+
+    async def scene() -> None:
+        begun = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nbegin\r\n"
+        async with (
+            ByteEngine().serving() as engine,
+            router(path, [engine.url], http=http) as url,
+        ):
+            # Before the head, amid the answer, and with what nobody has read yet.
+            for answer in (SILENT, begun):
+                # (httptools tells only the last of several.)
+                for unread in (b"", b"\r\n", b"nonsense", next_one if http == "h11" else b""):
+                    engine.answers = [answer]
+                    async with connection(url) as (reader, writer):
+                        writer.write(posted(b"{}"))
+                        await until(lambda: engine.open == 1 and in_flight(path) == [1])
+                        if answer:
+                            await reader.readuntil(b"begin\r\n")
+                        writer.write(unread)
+                        # So that it is read before the end is there.
+                        await asyncio.sleep(0.05)
+                    await until(lambda: in_flight(path) == [0] and engine.open == 0)
+            assert len(engine.heads) == 8
+
+    asyncio.run(scene())
+
+
+def test_a_place_is_taken_when_the_body_is_there(path: Path) -> None:
+    async def scene() -> None:
+        async with (
+            ByteEngine(OK, OK).serving() as engine,
+            router(path, [engine.url], most=1, workers=1, ROUTER_PATIENCE="1") as url,
+            connection(url) as (reader, writer),
+            connection(url) as (_, leaving),
+        ):
+            for slow in (writer, leaving):
+                slow.write(posted(b"x" * 100)[:-1])
+            # Two of them would be too many for the engine.
+            assert (await exchange(url, posted(b"{}")))[1] == b"ok"
+            leaving.close()
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert reason((head, await reader.readuntil(b"}}"))) == (408, "body_timeout")
+            assert (await exchange(url, posted(b"{}")))[1] == b"ok"
+            assert (admitted(path), len(engine.heads)) == (2, 2)
+
+    asyncio.run(scene())
+
+
+def test_a_client_that_takes_nothing_does_not_hold_its_place_for_ever(path: Path) -> None:
+    async def scene() -> None:
+        endless = b"HTTP/1.1 200 OK\r\ncontent-length: 1000000000\r\n\r\n" + bytes(100_000_000)
+        async with (
+            ByteEngine(endless).serving() as engine,
+            router(path, [engine.url], workers=1, ROUTER_PATIENCE="0.5") as url,
+            connection(url) as (reader, writer),
+        ):
+            writer.write(posted(b"{}"))
+            await until(lambda: in_flight(path) == [1])
+            await until(lambda: in_flight(path) == [0] and engine.open == 0)
+
+    asyncio.run(scene())
+
+
+# -- Requests that are several -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "asked, places, tokens",
+    [
+        ({"prompt": "12345678"}, 1, 2),
+        ({"prompt": ["1234"] * 32, "n": 1}, 32, 1),
+        ({"prompt": ["1234"] * 32, "n": 2}, 64, 1),
+        ({"prompt": "1234", "n": 2, "best_of": 4}, 4, 1),
+        ({"prompt": [1, 2, 3]}, 1, 3),
+        ({"prompt": [[1, 2, 3], [4]]}, 2, 2),
+        ({"input": ["12345678"] * 512}, 512, 2),
+        ({"input": "1234"}, 1, 1),
+        (
+            {"input": [{"role": "user", "content": "1234"}, {"role": "user", "content": "1234"}]},
+            1,
+            2,
+        ),
+        ({"query": "q", "documents": ["1234"] * 5}, 5, 1),
+        ({"messages": [{"role": "user", "content": "12345678"}], "n": 3}, 3, 2),
+        ({"messages": [{"content": [{"type": "text", "text": "1234"}]}], "prompt": None}, 1, 1),
+        ({"prompt": "1234", "n": None, "best_of": True}, 1, 1),
+        ({"prompt": []}, 1, 0),
+    ],
+)
+def test_a_request_counts_as_many_as_its_engine_runs(
+    path: Path, asked: dict[str, Any], places: int, tokens: int
+) -> None:
+    async def scene() -> None:
+        async with (
+            ByteEngine(SILENT).serving() as engine,
+            router(path, [engine.url], workers=1) as url,
+            connection(url) as (_, writer),
+        ):
+            writer.write(posted(asked))
+            await until(lambda: engine.open == 1)
+            view = headcount.Table.open_read_only(path).snapshot().engines[0]
+            assert (view.in_flight, view.tokens) == (places, places * tokens)
+            writer.close()
+            await until(lambda: in_flight(path) == [0])
+
+    asyncio.run(scene())
+
+
+def test_what_is_no_text_counts_a_fixed_number(path: Path) -> None:
+    def image(size: int) -> dict[str, Any]:
+        url = {"url": "data:image/png;base64," + "A" * size}
+        return {"messages": [{"content": [{"type": "image_url", "image_url": url}]}]}
+
+    async def scene() -> None:
+        async with (
+            ByteEngine(SILENT, SILENT, SILENT).serving() as engine,
+            router(path, [engine.url], workers=1) as url,
+        ):
+            counted = []
+            for body in (image(10), image(1_500_000), b"\0" * 1_500_000):
+                async with connection(url) as (_, writer):
+                    writer.write(posted(body))
+                    await until(lambda: engine.open == 1)
+                    view = headcount.Table.open_read_only(path).snapshot()
+                    counted.append(view.engines[0].tokens)
+                await until(lambda: engine.open == 0 and in_flight(path) == [0])
+            assert counted == [1000, 1000, 1000]
+
+    asyncio.run(scene())
+
+
+def test_several_go_to_one_engine_all_or_none(path: Path) -> None:
+    async def scene() -> None:
+        async with (
+            ByteEngine(*[SILENT] * 9).serving() as a,
+            ByteEngine(*[SILENT] * 9).serving() as b,
+            router(path, [a.url, b.url], most=10) as url,
+            connection(url) as (_, one),
+            connection(url) as (_, two),
+        ):
+
+            def several(count: int) -> bytes:
+                return posted({"prompt": ["p"] * count})
+
+            one.write(several(6))
+            await until(lambda: sorted(in_flight(path)) == [0, 6])
+            # To the other one, though no more than half of it fits beside the first.
+            two.write(several(9))
+            await until(lambda: sorted(in_flight(path)) == [6, 9])
+            # There are five places, and no five at one engine.
+            head, body = await exchange(url, several(5))
+            assert reason((head, body)) == (503, "engines_saturated")
+            assert b"retry-after: 1" in head.lower()
+            assert b"cap" not in body, "words for the client"
+            # Never, and not later.
+            head, body = await exchange(url, several(11))
+            assert reason((head, body)) == (400, "too_many_prompts")
+            assert b"retry-after" not in head.lower()
+            assert sorted(in_flight(path)) == [6, 9]
+            # Where it fits, also if that one is not the least loaded.
+            async with connection(url) as (_, three):
+                three.write(several(4))
+                await until(lambda: sorted(in_flight(path)) == [9, 10])
+            await until(lambda: sorted(in_flight(path)) == [6, 9])
+            assert sorted([a.open, b.open]) == [1, 1]
 
     asyncio.run(scene())

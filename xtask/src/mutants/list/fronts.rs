@@ -74,15 +74,6 @@ pub(super) const FAULTS: &[Mutant] = &[
         ),
     ),
     fault(
-        "the router keeps a permit when an engine breaks off",
-        "python/examples/router.py",
-        &[(
-            "        except BaseException:\n            permit.release()\n            raise\n",
-            "",
-        )],
-        Catcher::Python("test_router.py::test_a_request_that_its_engine_breaks_off_is_not_counted"),
-    ),
-    fault(
         "an engine that is gone is taken for the socket that looks for it",
         "examples/api_server/dial.rs",
         &[(

@@ -12,6 +12,7 @@ mod opening;
 mod process;
 mod publishing;
 mod steps;
+mod wheel;
 
 use std::fmt;
 
@@ -103,6 +104,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         fronts::FAULTS,
         steps::FAULTS,
         configuring::FAULTS,
+        wheel::FAULTS,
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,79 @@
+"""What comes from a client, and what goes back to it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+
+MOST_BYTES = int(os.environ.get("ROUTER_MOST_BYTES", str(64 << 20)))  # of a request's body
+# Seconds that a client may send, or take, nothing.
+PATIENCE = float(os.environ.get("ROUTER_PATIENCE", "60"))
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Refused(Exception):
+    """An answer of the router's own, in the form of OpenAI's errors."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class Left(Exception):
+    """The client has left."""
+
+
+async def whole_body(scope: Scope, receive: Receive) -> bytes:
+    """The body, which has to be there before a place at an engine is taken for it."""
+    too_large = Refused(413, "body_too_large", f"a body may have {MOST_BYTES} bytes here")
+    if int(dict(scope["headers"]).get(b"content-length", b"0")) > MOST_BYTES:
+        raise too_large
+    body, more = bytearray(), True
+    while more:
+        message = None
+        with anyio.move_on_after(PATIENCE):
+            message = await receive()
+        if message is None:
+            raise Refused(408, "body_timeout", f"nothing of the body came for {PATIENCE:g} s")
+        if message["type"] == "http.disconnect":
+            raise Left
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > MOST_BYTES:
+            raise too_large
+    return bytes(body)
+
+
+async def until_left(receive: Receive, request: anyio.CancelScope) -> None:
+    """Ends the request when its client leaves."""
+    left = False
+    while not left:
+        # Asked anew now and then: uvicorn stops reading, and sees no end, when a next request is there already.
+        with anyio.move_on_after(0.5):
+            left = (await receive())["type"] == "http.disconnect"
+    request.cancel()
+
+
+def head(status: int, headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:
+    return {"type": "http.response.start", "status": status, "headers": headers}
+
+
+async def refuse(send: Send, error: Exception) -> None:
+    """Tells the client why it gets no answer."""
+    if not isinstance(error, Refused):
+        error = Refused(500, "internal", "the router has failed; its log says how")
+    kind = "invalid_request_error" if error.status < 500 else "server_error"
+    fields = {"message": str(error), "type": kind, "param": None, "code": error.code}
+    text = json.dumps({"error": fields}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(text))]
+    if error.status == 503:
+        headers.append((b"retry-after", b"1"))
+    await send(head(error.status, headers))
+    await send({"type": "http.response.body", "body": text})

@@ -1,0 +1,91 @@
+"""How a request reaches an engine and its response comes back: byte for byte, as they were sent."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpcore
+
+Headers = list[tuple[bytes, bytes]]
+
+CONNECT = 2.0  # seconds
+WRITE = 60.0  # seconds that an engine may take nothing
+# A host that is gone is noticed within two minutes, however long its engine may be silent.
+KEEPALIVE = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
+]
+# Of one connection only; ``expect`` was answered by uvicorn.
+HOP_BY_HOP = {
+    b"connection",
+    b"expect",
+    b"keep-alive",
+    b"proxy-connection",
+    b"te",
+    b"trailer",
+    b"transfer-encoding",
+    b"upgrade",
+}
+REPEATABLE = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"}
+
+
+class Exchange:
+    """Connections to engines. Used within ``async with`` of both pools."""
+
+    def __init__(self, silence: float) -> None:
+        self.timeout = {"connect": CONNECT, "read": silence, "write": WRITE}
+        # Idle connections are closed before engines do so: vLLM's server waits for five seconds.
+        self.kept = httpcore.AsyncConnectionPool(
+            max_connections=None, keepalive_expiry=4.0, socket_options=KEEPALIVE
+        )
+        self.fresh = httpcore.AsyncConnectionPool(
+            max_connections=None, max_keepalive_connections=0, socket_options=KEEPALIVE
+        )
+
+    async def response(self, scope: dict[str, Any], body: bytes, engine: str) -> httpcore.Response:
+        """The engine's response, of which the body is still to come. Close it in any case."""
+        request = self._request(scope, body, engine)
+        try:
+            return await self.kept.handle_async_request(request)
+        except (httpcore.ReadError, httpcore.WriteError, httpcore.RemoteProtocolError):
+            if scope["method"] not in REPEATABLE:
+                raise
+            # The engine has perhaps just closed an idle connection: once more, on a new one.
+            return await self.fresh.handle_async_request(request)
+
+    def _request(self, scope: dict[str, Any], body: bytes, engine: str) -> httpcore.Request:
+        url, path, query = httpcore.URL(engine), scope["raw_path"], scope["query_string"]
+        target = url.target.rstrip(b"/") + path + (b"?" + query if query else b"")
+        headers = [(b"host", urlsplit(engine).netloc.rpartition("@")[2].encode())]
+        headers += passed_on(scope["headers"], but={b"host", b"content-length"})
+        declared = {name for name, _ in scope["headers"]}
+        if body or declared & {b"content-length", b"transfer-encoding"}:
+            headers.append((b"content-length", b"%d" % len(body)))
+        return httpcore.Request(
+            scope["method"],
+            httpcore.URL(scheme=url.scheme, host=url.host, port=url.port, target=target),
+            headers=headers,
+            content=body,
+            extensions={"timeout": self.timeout},
+        )
+
+
+def passed_on(headers: Headers, but: set[bytes]) -> Headers:
+    """Headers of one message for the next connection."""
+    listed = b",".join(value for name, value in headers if name.lower() == b"connection")
+    dropped = HOP_BY_HOP | but | {name.strip().lower() for name in listed.split(b",")}
+    return [(name, value) for name, value in headers if name.lower() not in dropped]
+
+
+def for_the_client(headers: Headers) -> Headers:
+    values = {name.lower(): value for name, value in headers}
+    # The chunks tell where a chunked body ends, whatever its length is said to be.
+    passed = passed_on(headers, {b"content-length"} if b"transfer-encoding" in values else set())
+    if values.get(b"content-type", b"").startswith(b"text/event-stream"):
+        if b"x-accel-buffering" not in values:
+            passed.append((b"x-accel-buffering", b"no"))  # nginx in front would wait for more
+    return passed

@@ -1,0 +1,294 @@
+"""What the example router passes on, byte by byte, and what it says itself."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from routers import OK, ByteEngine, connection, exchange, in_flight, posted, reason, router, running
+
+SERVERS = ["h11", "httptools"]
+
+
+def fields(head: bytes) -> list[tuple[bytes, bytes]]:
+    """The headers in their order, with names in lower case, as HTTP has it."""
+    lines = head.split(b"\r\n")[1:-2]
+    return [(name.lower(), value) for name, value in (line.split(b": ", 1) for line in lines)]
+
+
+@pytest.mark.parametrize("http", SERVERS)
+def test_methods_targets_headers_and_bodies_reach_the_engine_as_they_came(
+    path: Path, http: str
+) -> None:
+    targets = [
+        "/v1/models",
+        "/v1/a%2Fb/%E2%82%AC",
+        "/x?limit=2&after=a%26b+c",
+        "//a/../b;c=1,2?x=/?&y",
+    ]
+    methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]
+    asked = [(method, target) for method in methods for target in targets]
+    headers = b"X-Twice: 1\r\nX-Twice: 2\r\nX-Bytes: \xe9\xff\r\nCookie: a=b\r\nAuthorization: Bearer k\r\n"
+    own = [
+        (b"connection", b"x-own, close"),
+        (b"x-own", b"1"),
+        (b"te", b"trailers"),
+        (b"upgrade", b"h2c"),
+    ]
+
+    async def scene() -> None:
+        async with (
+            ByteEngine(
+                *[OK.replace(b"ok", b"") if m == "HEAD" else OK for m, _ in asked]
+            ).serving() as engine,
+            router(path, [engine.url], workers=1, http=http) as url,
+        ):
+            for method, target in asked:
+                request = f"{method} {target} HTTP/1.1\r\nHost: router\r\n".encode() + headers
+                request += b"".join(b"%b: %b\r\n" % field for field in own)
+                body = b"" if method in ("GET", "HEAD", "OPTIONS") else b'{"a": "\xff\x00"}'
+                if body:
+                    request += b"Content-Length: %d\r\n" % len(body)
+                head, _ = await exchange(url, request + b"\r\n" + body)
+                assert head.startswith(b"HTTP/1.1 200 ")
+                line, engines = engine.heads[-1].split(b"\r\n")[0], fields(engine.heads[-1])
+                assert line == f"{method} {target} HTTP/1.1".encode()
+                expected = [
+                    (b"host", engine.url[7:].encode()),
+                    *fields(b"\r\n" + headers + b"\r\n"),
+                ]
+                if body:
+                    expected.append((b"content-length", b"%d" % len(body)))
+                assert engines == expected
+                assert engine.bodies[-1] == body
+            # A body in chunks comes whole, with its length.
+            engine.answers.append(OK)
+            chunked = b"POST / HTTP/1.1\r\nHost: router\r\nTransfer-Encoding: chunked\r\n\r\n"
+            await exchange(url, chunked + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
+            assert engine.bodies[-1] == b"abcde"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("http", SERVERS)
+def test_responses_reach_the_client_as_they_came(path: Path, http: str) -> None:
+    packed = gzip.compress(b"packed")
+    answers = {
+        "two cookies": b"200 OK\r\nset-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 2\r\n\r\nok",
+        "packed": b"200 OK\r\ncontent-encoding: gzip\r\ncontent-length: %d\r\n\r\n%b"
+        % (len(packed), packed),
+        "elsewhere": b"307 Temporary Redirect\r\nlocation: /x\r\ncontent-length: 0\r\n\r\n",
+        "unchanged": b'304 Not Modified\r\netag: "1"\r\n\r\n',
+        "nothing": b"204 No Content\r\nx-bytes: \xe9\xff\r\n\r\n",
+        "dated": b"404 Not Found\r\ndate: then\r\nserver: engine\r\ncontent-length: 2\r\n\r\nno",
+    }
+
+    async def scene() -> None:
+        whole = [b"HTTP/1.1 " + answer for answer in answers.values()]
+        async with (
+            ByteEngine(*whole).serving() as engine,
+            router(path, [engine.url], workers=1, http=http) as url,
+        ):
+            for name, answer in zip(answers, whole):
+                head, body = await exchange(url, b"GET / HTTP/1.1\r\nHost: router\r\n\r\n")
+                sent, _, its_body = answer.partition(b"\r\n\r\n")
+                assert head.split()[1] == answer.split()[1], name
+                assert fields(head) == fields(sent + b"\r\n\r\n"), name
+                assert body == its_body, name
+                # Cookies are the clients' own.
+                assert b"cookie" not in engine.heads[-1], name
+            assert len(engine.heads) == len(answers), "no redirect was followed"
+            # The length that a GET would have.
+            engine.answers.append(b"HTTP/1.1 200 OK\r\ncontent-length: 1234\r\n\r\n")
+            head, _ = await exchange(url, b"HEAD / HTTP/1.1\r\nHost: router\r\n\r\n")
+            assert fields(head) == [(b"content-length", b"1234")]
+            # The chunks tell how long it is, and not what is said besides.
+            both = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n"
+            engine.answers.append(both + b"2\r\nok\r\n0\r\n\r\n")
+            head, body = await exchange(url, b"GET / HTTP/1.1\r\nHost: router\r\n\r\n")
+            assert body == b"2\r\nok\r\n0\r\n\r\n"
+            assert fields(head) == [(b"transfer-encoding", b"chunked")]
+
+    asyncio.run(scene())
+
+
+def test_a_proxy_in_front_is_told_to_pass_events_on_at_once(path: Path) -> None:
+    async def scene() -> None:
+        chunked = b"transfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
+        events = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
+        told = events + b"x-accel-buffering: yes\r\n"
+        text = events.replace(b"event-stream", b"plain")
+        async with (
+            ByteEngine(events + chunked, told + chunked, text + chunked).serving() as engine,
+            router(path, [engine.url], workers=1) as url,
+        ):
+            for expected in ([b"no"], [b"yes"], []):
+                head, _ = await exchange(url, posted(b"{}"))
+                found = [value for name, value in fields(head) if name == b"x-accel-buffering"]
+                assert found == expected
+
+    asyncio.run(scene())
+
+
+def test_engines_may_be_listed_with_spaces_and_no_proxy_is_asked(path: Path) -> None:
+    async def scene() -> None:
+        async with (
+            ByteEngine(OK).serving() as a,
+            ByteEngine(OK).serving() as b,
+            ByteEngine(OK).serving() as proxy,
+            router(
+                path,
+                [f" {a.url}/base/", f" {b.url} ", ""],
+                workers=1,
+                HTTP_PROXY=proxy.url,
+                http_proxy=proxy.url,
+                ALL_PROXY=proxy.url,
+            ) as url,
+        ):
+            for _ in range(2):
+                assert (await exchange(url, b"GET /x HTTP/1.1\r\nHost: router\r\n\r\n"))[1] == b"ok"
+            assert [len(e.heads) for e in (a, b, proxy)] == [1, 1, 0]
+            assert a.heads[0].startswith(b"GET /base/x HTTP/1.1\r\n")
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    "engines", ["127.0.0.1:8001", "ftp://engine", "http://", ",", "http://a:x"]
+)
+def test_what_is_no_address_is_refused_at_the_start(path: Path, engines: str) -> None:
+    with running(path, [engines], workers=1) as (_, process):
+        assert process.wait(60) != 0
+    assert not path.exists()
+
+
+# -- Engines that fail -------------------------------------------------------------------------------
+
+
+def test_a_request_that_may_be_repeated_is_when_its_engine_has_closed_the_connection(
+    path: Path,
+) -> None:
+    """Each connection is closed when a second request has come on it: as when the two cross."""
+
+    class OneEach(ByteEngine):
+        async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self.connections += 1
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(OK)
+            self.heads.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.close()
+
+    async def scene() -> None:
+        async with (
+            OneEach().serving() as engine,
+            router(path, [engine.url], workers=1) as url,
+        ):
+            for _ in range(6):
+                head, body = await exchange(url, b"GET / HTTP/1.1\r\nHost: router\r\n\r\n")
+                assert (head.split()[1], body) == (b"200", b"ok")
+            # It was so each other time, and the engine was asked once more.
+            assert len(engine.heads) >= 3
+            # What a POST has done is not known: the client may repeat it.
+            answers = [await exchange(url, posted(b"")) for _ in range(4)]
+            statuses = [int(head.split()[1]) for head, _ in answers]
+            assert sorted(statuses) == [200, 200, 502, 502]
+            refused = [reason(answer) for answer in answers if answer[1] != b"ok"]
+            assert refused == [(502, "engine_broke_off")] * 2
+            assert in_flight(path) == [0]
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("http", SERVERS)
+@pytest.mark.parametrize(
+    "begun",
+    [b"content-length: 9\r\n\r\nbegin", b"transfer-encoding: chunked\r\n\r\n5\r\nbegin\r\n"],
+)
+def test_an_answer_that_its_engine_breaks_off_does_not_look_whole(
+    path: Path, http: str, begun: bytes
+) -> None:
+    async def scene() -> None:
+        async with (
+            ByteEngine(b"HTTP/1.1 200 OK\r\n" + begun, closes=True).serving() as engine,
+            router(path, [engine.url], workers=1, http=http) as url,
+            connection(url) as (reader, writer),
+        ):
+            writer.write(posted(b"{}"))
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200 ")
+            with pytest.raises(asyncio.IncompleteReadError) as early:
+                await reader.readexactly(1000)
+            # Neither all of its length nor the chunk that ends it.
+            assert early.value.partial in (b"begin", b"5\r\nbegin\r\n")
+            assert in_flight(path) == [0]
+
+    asyncio.run(scene())
+
+
+def test_the_router_says_why_in_the_form_of_openais_errors(path: Path) -> None:
+    async def scene() -> None:
+        silent = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nbegin\r\n"
+        async with (
+            ByteEngine(b"nonsense\r\n\r\n", b"", silent).serving() as engine,
+            router(
+                path, [engine.url], workers=1, ROUTER_SILENCE="0.5", ROUTER_MOST_BYTES="100"
+            ) as url,
+        ):
+            assert reason(await exchange(url, posted(b"{}"))) == (502, "engine_broke_off")
+            assert reason(await exchange(url, posted(b"{}"))) == (504, "engine_timeout")
+            # One that is silent amid its answer.
+            async with connection(url) as (reader, writer):
+                writer.write(posted(b"{}"))
+                assert (await reader.read()).endswith(b"\r\n\r\n5\r\nbegin\r\n")
+            # Too large, as it says and as it comes; before it is asked for.
+            assert reason(await exchange(url, posted(b"x" * 101))) == (413, "body_too_large")
+            chunked = b"POST / HTTP/1.1\r\nHost: r\r\nTransfer-Encoding: chunked\r\n\r\n"
+            large = await exchange(url, chunked + b"65\r\n" + b"x" * 101 + b"\r\n0\r\n\r\n")
+            assert reason(large) == (413, "body_too_large")
+            expect = (
+                b"POST / HTTP/1.1\r\nHost: r\r\nExpect: 100-continue\r\nContent-Length: 101\r\n\r\n"
+            )
+            assert reason(await exchange(url, expect)) == (413, "body_too_large")
+            assert in_flight(path) == [0]
+            assert len(engine.heads) == 3
+
+    asyncio.run(scene())
+
+
+@contextmanager
+def full() -> Iterator[str]:
+    """The address of an engine that accepts no connection."""
+    with socket.socket() as listener, socket.socket() as one, socket.socket() as two:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for waiting in (one, two):
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield "http://127.0.0.1:%d" % listener.getsockname()[1]
+
+
+def test_an_engine_that_accepts_no_connection_is_passed_over(path: Path) -> None:
+    async def scene() -> None:
+        with full() as silent:
+            async with (
+                ByteEngine(OK, OK).serving() as engine,
+                router(path, [silent, engine.url], workers=1) as url,
+            ):
+                for _ in range(2):
+                    assert (await exchange(url, posted(b"{}")))[1] == b"ok"
+                engine.answers = [OK]
+            async with router(path.with_name(path.name + "-2"), [silent], workers=1) as url:
+                head, body = await exchange(url, posted(b"{}"))
+                assert reason((head, body)) == (503, "no_engine")
+                assert b"retry-after: 1" in head.lower()
+                # Words for the client, not for those who run this.
+                assert "exclude" not in json.loads(body)["error"]["message"]
+            path.with_name(path.name + "-2").unlink()
+
+    asyncio.run(scene())

@@ -1,0 +1,74 @@
+//! The example router, the Python package and the plugin.
+
+use super::{Catcher, Mutant, fault};
+
+pub(super) const FAULTS: &[Mutant] = &[
+    fault(
+        "the router keeps a permit when an engine breaks off",
+        "python/examples/router.py",
+        &[(
+            "    finally:\n        for permit in permits:\n            permit.release()\n",
+            "    except ZeroDivisionError:\n        pass\n",
+        )],
+        Catcher::Python("test_router.py::test_a_request_that_its_engine_breaks_off_is_not_counted"),
+    ),
+    fault(
+        "the router asks once for its client's end, and does not read on",
+        "python/examples/client.py",
+        &[("anyio.move_on_after(0.5)", "anyio.move_on_after(1e9)")],
+        Catcher::Python(
+            "test_router.py::test_a_client_that_leaves_is_noticed_while_its_engine_is_silent",
+        ),
+    ),
+    fault(
+        "the router does not look for its client's end",
+        "python/examples/router.py",
+        &[(
+            "            tasks.start_soon(until_left, receive, tasks.cancel_scope)\n",
+            "",
+        )],
+        Catcher::Python(
+            "test_router.py::test_a_client_that_leaves_is_noticed_while_its_engine_is_silent",
+        ),
+    ),
+    fault(
+        "the router spreads the prompts of a request over engines",
+        "python/examples/router.py",
+        &[(
+            "frontend.route_many(places - 1, tokens, pin=permits[0].engine)",
+            "frontend.route_many(places - 1, tokens)",
+        )],
+        Catcher::Python("test_router.py::test_several_go_to_one_engine_all_or_none"),
+    ),
+    fault(
+        "the router lets an answer that was broken off look whole",
+        "python/examples/router.py",
+        &[(
+            "                if not begun:\n                    await refuse(to_client, error)\n",
+            "                if not begun:\n                    await refuse(to_client, error)\n                await send({\"type\": \"http.response.body\"})\n",
+        )],
+        Catcher::Python(
+            "test_router_messages.py::test_an_answer_that_its_engine_breaks_off_does_not_look_whole",
+        ),
+    ),
+    fault(
+        "the router repeats what may not be repeated",
+        "python/examples/exchange.py",
+        &[(
+            "            if scope[\"method\"] not in REPEATABLE:\n                raise\n",
+            "",
+        )],
+        Catcher::Python(
+            "test_router_messages.py::test_a_request_that_may_be_repeated_is_when_its_engine_has_closed_the_connection",
+        ),
+    ),
+    fault(
+        "the router passes on a length that the chunks make wrong",
+        "python/examples/exchange.py",
+        &[(
+            "{b\"content-length\"} if b\"transfer-encoding\" in values else set()",
+            "set()",
+        )],
+        Catcher::Python("test_router_messages.py::test_responses_reach_the_client_as_they_came"),
+    ),
+];
