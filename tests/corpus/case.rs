@@ -1,0 +1,142 @@
+//! What a case of the corpus is: what the client does, and what the engine does.
+
+/// A request or an answer that is odd, and all that is to be done to see how it is taken.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) client: Vec<Client>,
+    pub(crate) reads: Reads,
+    pub(crate) engine: Vec<Engine>,
+    /// How many answers the client waits for, interim ones not counted.
+    pub(crate) answers: usize,
+    /// Whether all waits are cut short after a second: for cases in which a side is silent.
+    pub(crate) is_impatient: bool,
+    /// Why `api_server` differs from both others, if it does.
+    pub(crate) because: Option<&'static str>,
+}
+
+/// What a client does, one after the other. Unless it leaves, it reads the answers after that.
+#[derive(Clone, Debug)]
+pub(crate) enum Client {
+    Send(Vec<u8>),
+    /// Milliseconds.
+    Pause(u64),
+    /// Waits until the engine has got a whole head, or for a second.
+    UntilAsked,
+    /// Waits until anything of an answer is there.
+    UntilAnswered,
+    /// `api_server` holds so many places now. Others are not asked.
+    Holds(u32),
+    HalfClose,
+    Leave,
+    Reset,
+}
+
+/// How much of a request the engine reads before it acts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reads {
+    All,
+    Head,
+    /// It acts on a new connection as soon as that is there; the first one of the case only.
+    Nothing,
+}
+
+/// What an engine does with each request, one after the other.
+#[derive(Clone, Debug)]
+pub(crate) enum Engine {
+    Send(Vec<u8>),
+    /// Answers with the request line, in good order.
+    Echo,
+    /// Milliseconds.
+    Pause(u64),
+    Close,
+    Reset,
+    /// Waits until the front closes the connection, which is what an engine learns of a client's leaving.
+    UntilTold,
+}
+
+/// A client that sends these bytes to an engine that answers in good order.
+pub(crate) fn sends(name: &'static str, bytes: impl AsRef<[u8]>) -> Case {
+    does(name, [say(bytes)])
+}
+
+/// A client that does this, with an engine that answers in good order.
+pub(crate) fn does(name: &'static str, client: impl Into<Vec<Client>>) -> Case {
+    Case {
+        name,
+        client: client.into(),
+        reads: Reads::All,
+        engine: vec![Engine::Echo],
+        answers: 1,
+        is_impatient: false,
+        because: None,
+    }
+}
+
+/// An engine that answers with these bytes to a request that is in good order.
+pub(crate) fn answers(name: &'static str, bytes: impl AsRef<[u8]>) -> Case {
+    sends(name, "GET /a HTTP/1.1\r\nHost: t\r\n\r\n").engine([reply(bytes)])
+}
+
+pub(crate) fn say(bytes: impl AsRef<[u8]>) -> Client {
+    Client::Send(bytes.as_ref().to_vec())
+}
+
+pub(crate) fn reply(bytes: impl AsRef<[u8]>) -> Engine {
+    Engine::Send(bytes.as_ref().to_vec())
+}
+
+impl Case {
+    /// The engine does this instead.
+    pub(crate) fn engine(mut self, engine: impl Into<Vec<Engine>>) -> Self {
+        self.engine = engine.into();
+        self
+    }
+
+    /// The engine does this after that.
+    pub(crate) fn then(mut self, next: Engine) -> Self {
+        self.engine.push(next);
+        self
+    }
+
+    /// The client does this instead.
+    pub(crate) fn client(mut self, client: impl Into<Vec<Client>>) -> Self {
+        self.client = client.into();
+        self
+    }
+
+    pub(crate) fn reading(mut self, reads: Reads) -> Self {
+        self.reads = reads;
+        self
+    }
+
+    pub(crate) fn times(mut self, answers: usize) -> Self {
+        self.answers = answers;
+        self
+    }
+
+    pub(crate) fn impatient(mut self) -> Self {
+        self.is_impatient = true;
+        self
+    }
+
+    pub(crate) fn because(mut self, reason: &'static str) -> Self {
+        self.because = Some(reason);
+        self
+    }
+
+    /// Whether the answers have no body because of what the client asks.
+    pub(crate) fn asks_for_head(&self) -> bool {
+        matches!(self.client.first(), Some(Client::Send(bytes)) if bytes.starts_with(b"HEAD "))
+    }
+
+    /// Whether the client goes without reading.
+    pub(crate) fn leaves(&self) -> bool {
+        matches!(self.client.last(), Some(Client::Leave | Client::Reset))
+    }
+
+    /// Whether the client shuts down its sending side.
+    pub(crate) fn half_closes(&self) -> bool {
+        matches!(self.client.last(), Some(Client::HalfClose))
+    }
+}

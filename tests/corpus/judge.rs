@@ -1,0 +1,207 @@
+//! What is seen of a case, in a form that can be compared, and what is wrong whatever others do.
+
+use crate::case::Case;
+use crate::client::{self, End, Got};
+use crate::engine::Seen;
+use crate::fronts::{Door, Kind};
+use crate::message::{Framing, Message, in_short};
+use headcount_tests::eventually;
+use std::fmt;
+use std::sync::Arc;
+
+/// What came of a case at a front.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Observed {
+    /// What the client got.
+    pub(crate) client: String,
+    /// What the engine got.
+    pub(crate) engine: String,
+    /// How often `api_server` took a place.
+    pub(crate) places: Option<u64>,
+}
+
+/// Headers that fronts add or that concern one connection only.
+const OF_FRONTS: [&str; 11] = [
+    "connection",
+    "content-length",
+    "host",
+    "keep-alive",
+    "transfer-encoding",
+    "x-accel-buffering",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-headcount-engine",
+    "x-request-id",
+];
+
+/// Acts a case at a front. Also what is wrong there, if that is `api_server`.
+pub(crate) fn observe(
+    case: &Arc<Case>,
+    kind: Kind,
+    door: &Door,
+    is_told_surely: bool,
+) -> (Observed, Vec<String>) {
+    let table = door.table.as_deref();
+    let admitted = || table.map(|table| table.snapshot().engines[0].admitted);
+    let before = admitted();
+    door.engine.begin(case, is_told_surely);
+    let mut got = client::act(case, door.address, &door.engine, table);
+    let seen = door.engine.end();
+    let mut wrongs = std::mem::take(&mut got.wrongs);
+    let mut places = None;
+    if let Some(table) = table {
+        eventually("the return of the count to zero", || {
+            headcount_tests::in_flight(table) == [0]
+        });
+        places = before.zip(admitted()).map(|(before, after)| after - before);
+    }
+    let observed = Observed {
+        client: client_got(&got),
+        engine: engine_got(&seen),
+        places,
+    };
+    if kind == Kind::Ours {
+        let host = door.engine.address.to_string();
+        wrongs.extend(wrong_answers(case, &got));
+        wrongs.extend(wrong_requests(&seen, &host, places.unwrap_or_default()));
+    }
+    (observed, wrongs)
+}
+
+/// An answer that is short and looks whole, or that two readers may take for two things.
+fn wrong_answers(case: &Case, got: &Got) -> Vec<String> {
+    let mut wrongs = Vec::new();
+    for answer in &got.answers {
+        let is_of_engine = answer.second_word() == "200" && !is_own(answer);
+        let looks_whole = answer.is_whole && is_of_engine && !case.asks_for_head();
+        if looks_whole && !answer.body.ends_with(b"end") {
+            wrongs.push(format!("a short answer that looks whole: {}", answer.body_in_short()));
+        }
+        let doubts = answer.doubts.iter();
+        wrongs.extend(doubts.map(|doubt| format!("an answer with {doubt}")));
+    }
+    wrongs
+}
+
+/// A request that an engine may read as two, or that nobody has counted.
+fn wrong_requests(seen: &Seen, host: &str, places: u64) -> Vec<String> {
+    let mut wrongs = Vec::new();
+    for request in &seen.requests {
+        let doubts = request.doubts.iter();
+        wrongs.extend(doubts.map(|doubt| format!("a request with {doubt}")));
+        if request.all("host") != [host] {
+            wrongs.push(format!("a request with the hosts {:?}", request.all("host")));
+        }
+        if request.second_word().contains("smuggled") {
+            wrongs.push("a request was taken for two".to_owned());
+        }
+    }
+    for piece in &seen.pieces {
+        wrongs.push(format!("an engine got {}", in_short(piece)));
+    }
+    if seen.answered as u64 > places {
+        wrongs.push(format!("an engine answered {} requests of {places}", seen.answered));
+    }
+    wrongs
+}
+
+/// Whether an answer is the front's, not the engine's.
+fn is_own(answer: &Message) -> bool {
+    let body = answer.body.trim_ascii_start();
+    body.starts_with(b"<") || body.starts_with(b"{\"error\"")
+}
+
+fn client_got(got: &Got) -> String {
+    let mut answers: Vec<_> = got.answers.iter().map(answer_in_short).collect();
+    answers.push(match &got.end {
+        End::Left => "left".to_owned(),
+        End::Kept => "kept".to_owned(),
+        End::Closed => "closed".to_owned(),
+        End::Silent => "silent".to_owned(),
+        End::Odd(what) => format!("then {what}"),
+    });
+    answers.join("; ")
+}
+
+fn answer_in_short(answer: &Message) -> String {
+    let status = answer.second_word();
+    if is_own(answer) {
+        return format!("{status} of its own");
+    }
+    let body = match (answer.framing, answer.body.is_empty()) {
+        (Framing::None, _) => String::new(),
+        (framing, true) => format!(" {framing}"),
+        (framing, false) => format!(" {framing} {}", answer.body_in_short()),
+    };
+    let cut = if answer.is_whole { "" } else { ", cut" };
+    // Fronts may say their own.
+    let said = |name: &str, value: &str| answer.all(name) == [value];
+    let mut without = OF_FRONTS.to_vec();
+    without.extend((!said("server", "engine")).then_some("server"));
+    without.extend((!said("date", DATE)).then_some("date"));
+    format!("{status}{body}{}{cut}", answer.others(&without))
+}
+
+/// A date that no front says on its own.
+pub(crate) const DATE: &str = "Fri, 01 Jan 1999 00:00:00 GMT";
+
+fn engine_got(seen: &Seen) -> String {
+    let mut parts: Vec<_> = seen
+        .requests
+        .iter()
+        .filter(|request| request.second_word() != crate::engine::PROBE)
+        .map(request_in_short)
+        .collect();
+    parts.extend(seen.pieces.iter().map(|piece| format!("a piece: {}", in_short(piece))));
+    let told = |told: &bool| if *told { "told" } else { "not told" }.to_owned();
+    parts.extend(seen.told.iter().map(told));
+    match parts.is_empty() {
+        true => "nothing".to_owned(),
+        false => parts.join("; "),
+    }
+}
+
+fn request_in_short(request: &Message) -> String {
+    let start = request.start.trim_end_matches(" HTTP/1.1");
+    let start = in_short(start.as_bytes());
+    let body = match (request.framing, request.body.is_empty()) {
+        (Framing::None, _) => String::new(),
+        (framing, true) => format!(" {framing}"),
+        (framing, false) => format!(" {framing} {}", request.body_in_short()),
+    };
+    let cut = if request.is_whole { "" } else { ", cut" };
+    let doubts = match request.doubts.as_slice() {
+        [] => String::new(),
+        doubts => format!(" (!{})", doubts.join(", ")),
+    };
+    let others = request.others(&OF_FRONTS);
+    format!("{}{body}{others}{cut}{doubts}", start.trim_matches('"'))
+}
+
+impl fmt::Display for Observed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} | {}", self.client, self.engine)?;
+        match self.places {
+            Some(places) => write!(f, " | {places}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Observed {
+    /// Reads what was written.
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        let mut parts = line.split(" | ");
+        Some(Self {
+            client: parts.next()?.to_owned(),
+            engine: parts.next()?.to_owned(),
+            places: parts.next().and_then(|places| places.parse().ok()),
+        })
+    }
+
+    /// Whether both sides have seen the same.
+    pub(crate) fn is_as(&self, other: &Self) -> bool {
+        (&self.client, &self.engine) == (&other.client, &other.engine)
+    }
+}
