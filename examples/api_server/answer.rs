@@ -1,29 +1,43 @@
-//! The body of an answer, on its way to the client. It owns the permit.
+//! The body of an answer, on its way to the client. It owns the places at the engine.
 
+use crate::client::{Client, Left};
 use crate::exchange::{Connection, Idle};
 use crate::patience::Patience;
+use crate::places::Places;
 use bytes::Bytes;
-use headcount::Permit;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use thiserror::Error;
 
 /// Passes on what comes from the engine, piece by piece and as it comes.
 ///
 /// The server drops it when the last byte has been passed on or the client has left, and with it the
-/// permit. A connection whose answer was not read to its end is closed then, by which the engine
+/// places. A connection whose answer was not read to its end is closed then, by which the engine
 /// learns that nobody waits any more.
-#[derive(Debug)]
 pub(crate) struct Answer {
     body: Incoming,
     patience: Patience,
     is_whole: bool,
+    /// If it can be used again: the connection, and the name of its engine.
     connection: Option<(Connection, String)>,
     idle: Arc<Idle>,
-    _permit: Permit,
+    client: Client,
+    leaves: Pin<Box<dyn Future<Output = Left> + Send>>,
+    ending: Ending,
+    _places: Places,
+}
+
+/// How the client finds the end of an answer whose length is not known before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// By its last chunk.
+    Marked,
+    /// By the end of the connection, as of old.
+    Close,
 }
 
 /// Why an answer ended before its end. The client's connection is closed then, for its head is out.
@@ -33,6 +47,8 @@ pub(crate) enum Cut {
     BrokenOff(#[from] hyper::Error),
     #[error("the engine has said nothing for {} s", limit.as_secs_f32())]
     TooSlow { limit: Duration },
+    #[error(transparent)]
+    Left(#[from] Left),
 }
 
 impl Answer {
@@ -40,18 +56,37 @@ impl Answer {
     pub(crate) fn new(
         body: Incoming,
         limit: Duration,
-        permit: Permit,
-        connection: Connection,
+        places: Places,
+        connection: Option<Connection>,
         idle: Arc<Idle>,
+        client: Client,
+        ending: Ending,
     ) -> Self {
         Self {
             body,
             patience: Patience::new(limit),
             is_whole: false,
-            connection: Some((connection, permit.engine_name())),
+            connection: connection.map(|connection| (connection, places.engine_name())),
             idle,
-            _permit: permit,
+            leaves: Box::pin(client.clone().leaves()),
+            client,
+            ending,
+            _places: places,
         }
+    }
+
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let next = Pin::new(&mut self.body).poll_frame(cx);
+        if next.is_pending()
+            && let Poll::Ready(left) = self.leaves.as_mut().poll(cx)
+        {
+            return Poll::Ready(Some(Err(left.into())));
+        }
+        let limit = self.patience.limit();
+        self.patience.watch(next, cx).map(|next| match next {
+            None => Some(Err(Cut::TooSlow { limit })),
+            Some(next) => next.map(|frame| frame.map_err(Cut::from)),
+        })
     }
 }
 
@@ -63,20 +98,13 @@ impl Body for Answer {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
-        let this = &mut *self;
-        let next = Pin::new(&mut this.body).poll_frame(cx);
-        let Poll::Ready(next) = this.patience.watch(next, cx) else {
-            return Poll::Pending;
-        };
-        let limit = this.patience.limit();
-        Poll::Ready(match next {
-            None => Some(Err(Cut::TooSlow { limit })),
-            Some(None) => {
-                this.is_whole = true;
-                None
-            }
-            Some(Some(frame)) => Some(frame.map_err(Cut::from)),
-        })
+        let next = ready!(self.next(cx));
+        match next {
+            None => self.is_whole = true,
+            Some(Err(_)) if self.ending == Ending::Close => self.client.reset_at_close(),
+            Some(_) => {}
+        }
+        Poll::Ready(next)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -1,16 +1,19 @@
 //! A request that goes to an engine, over a new connection or one that is open already.
 
 use crate::dial;
+use crate::patience::Waited;
 use crate::upload::Upload;
 use crate::worker::Worker;
 use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
 use std::collections::HashMap;
+use std::future::Future;
 use std::io;
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tokio::time::timeout;
+use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 /// How long a connection is kept when it is not used: less than the 5 s after which uvicorn, which
 /// serves many engines, closes its end.
@@ -31,26 +34,32 @@ pub(crate) enum Failure {
     NoAddress(io::Error, Box<Request<Upload>>),
     /// This host cannot open a connection, whatever the engine.
     NoConnection(io::Error),
-    /// It broke off, or what it said was no HTTP.
-    BrokeOff(hyper::Error),
+    /// It broke off, or what it said was no HTTP. The request is returned if it may be sent to another one.
+    BrokeOff(hyper::Error, Option<Box<Request<Upload>>>),
     /// It took longer than it may.
     TooSlow,
 }
 
 /// Sends a request to an engine and waits for the head of its answer.
 ///
+/// An engine may close a connection just when it is used again. What has not been sent by then goes out
+/// on another one, and what has, if it may be repeated, once more on a new one.
+///
 /// If this is dropped before it is done, the connection is closed, by which the engine learns that
 /// nobody waits any more.
 pub(crate) async fn send(
     engine: &str,
     mut message: Request<Upload>,
+    may_repeat: bool,
     worker: &Worker,
 ) -> Result<(Response<Incoming>, Connection), Failure> {
+    let mut idle = worker.idle.take(engine);
     loop {
-        let (mut connection, used_before) = match worker.idle.take(engine) {
-            Some(connection) => (connection, true),
+        let used_before = idle.is_some();
+        let mut connection = match idle {
+            Some(connection) => connection,
             None => match worker.dialer.connect(engine).await {
-                Ok(connection) => (connection, false),
+                Ok(connection) => connection,
                 Err(dial::Failure::ThisHost(error)) => return Err(Failure::NoConnection(error)),
                 Err(dial::Failure::NoAddress(error)) => {
                     return Err(Failure::NoAddress(error, Box::new(message)));
@@ -60,17 +69,56 @@ pub(crate) async fn send(
                 }
             },
         };
+        let copy = may_repeat.then(|| copy(&message)).flatten();
+        let waited = message.body().waited();
         let answer = connection.try_send_request(message);
-        match timeout(worker.options.first_byte_timeout, answer).await {
-            Ok(Ok(answer)) => return Ok((answer, connection)),
-            Ok(Err(mut error)) => match error.take_message() {
-                // The engine had closed it while it was not in use. Another one, or a new one, will do.
-                Some(unsent) if used_before => message = unsent,
-                _ => return Err(Failure::BrokeOff(error.into_error())),
-            },
-            Err(_) => return Err(Failure::TooSlow),
+        let limit = worker.options.first_byte_timeout;
+        let Some(answer) = within(limit, waited, answer).await else {
+            return Err(Failure::TooSlow);
+        };
+        let mut error = match answer {
+            Ok(answer) => return Ok((answer, connection)),
+            Err(error) => error,
+        };
+        let is_unsent = error.message().is_some();
+        match error.take_message().or(copy) {
+            Some(again) if used_before => {
+                message = again;
+                idle = match is_unsent {
+                    true => worker.idle.take(engine),
+                    false => None,
+                };
+            }
+            again => return Err(Failure::BrokeOff(error.into_error(), again.map(Box::new))),
         }
     }
+}
+
+/// What an engine says within a time, in which it does not count how long it waited for the client.
+async fn within<T>(
+    limit: Duration,
+    waited: Option<Waited>,
+    answer: impl Future<Output = T>,
+) -> Option<T> {
+    let start = Instant::now();
+    let end = || start + limit + waited.as_ref().map_or(Duration::ZERO, Waited::so_far);
+    let mut answer = pin!(answer);
+    loop {
+        match timeout_at(end(), &mut answer).await {
+            Ok(answer) => return Some(answer),
+            Err(_) if end() <= Instant::now() => return None,
+            Err(_) => {}
+        }
+    }
+}
+
+/// The same request once more, if all of it is there.
+fn copy(message: &Request<Upload>) -> Option<Request<Upload>> {
+    let mut copy = Request::new(message.body().copy()?);
+    *copy.method_mut() = message.method().clone();
+    *copy.uri_mut() = message.uri().clone();
+    *copy.headers_mut() = message.headers().clone();
+    Some(copy)
 }
 
 impl Idle {

@@ -2,6 +2,7 @@
 
 use hyper::HeaderMap;
 use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -46,8 +47,14 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Says to the engine for whom the request is made.
-pub(crate) fn add_forwarded(headers: &mut HeaderMap, client: IpAddr) {
-    if let Some(host) = headers.get(header::HOST).cloned() {
+pub(crate) fn add_forwarded(head: &mut Parts, client: IpAddr) {
+    let headers = &mut head.headers;
+    // A target that has a host is right about it, whatever `Host` says (RFC 9112, section 3.2.2).
+    let host = match head.uri.authority() {
+        Some(authority) => HeaderValue::from_str(authority.as_str()).ok(),
+        None => headers.get(header::HOST).cloned(),
+    };
+    if let Some(host) = host.filter(|host| !host.is_empty()) {
         headers.entry(FORWARDED_HOST).or_insert(host);
     }
     headers

@@ -20,9 +20,10 @@
 //!
 //! - `parent`: starts the workers again, reaps what they held, brings engines back (`probe`) and puts
 //!   the list of engines (`engine_list`) into the table. It never touches a request.
-//! - `worker`: accepts, and hands each request to `proxy`. That reads an `upload`, asks the table for
-//!   an engine, sends the request over an `exchange` with it, and answers with an `answer`, the body
-//!   that owns the permit.
+//! - `worker`: accepts a `client`, and hands each request to `proxy`. That checks its `framing`, holds the
+//!   `upload` until it is there, reads of the `prompt` what an engine will run, takes `places` for that
+//!   at one, sends the request over an `exchange` with it, and answers with an `answer`, the body that
+//!   owns the places.
 //! - `table_path`: says so when the table's file is removed or replaced. Parent and workers have the
 //!   table by its descriptor, so that they stay in one.
 //! - Workers have no list of engines: an engine's name in the table is its address.
@@ -31,10 +32,12 @@ mod address;
 mod affinity;
 mod answer;
 mod child;
+mod client;
 mod dial;
 mod engine_list;
 mod error;
 mod exchange;
+mod framing;
 mod headers;
 mod keepalive;
 mod lifeline;
@@ -44,6 +47,7 @@ mod notice;
 mod options;
 mod parent;
 mod patience;
+mod places;
 mod probe;
 mod prompt;
 mod proxy;

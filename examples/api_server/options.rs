@@ -70,6 +70,11 @@ pub(crate) struct Options {
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     pub(crate) max_body: u64,
 
+    /// How much of a body is held until it is there, in bytes, before an engine is chosen; what is longer
+    /// is passed on as it comes from there on
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    pub(crate) max_held: u64,
+
     /// How long an engine may take to accept a connection, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(crate) connect_timeout: Duration,
@@ -91,7 +96,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
     pub(crate) engine_idle_timeout: Duration,
 
-    /// How long a client may pause within its request, or not read its answer, in seconds
+    /// How long a client may pause within its request, keep an engine waiting for it in all, or not read its answer, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) client_idle_timeout: Duration,
 

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
@@ -29,14 +30,81 @@ impl Patience {
 
     /// Passes on what was found; `Ready(None)` if there was nothing for too long.
     pub(crate) fn watch<T>(&mut self, found: Poll<T>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.watch_within(self.limit, found, cx)
+    }
+
+    fn watch_within<T>(
+        &mut self,
+        limit: Duration,
+        found: Poll<T>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<T>> {
         if let Poll::Ready(found) = found {
             self.waiting = false;
             return Poll::Ready(Some(found));
         }
         if !self.waiting {
             self.waiting = true;
-            self.end.as_mut().reset(Instant::now() + self.limit);
+            self.end.as_mut().reset(Instant::now() + limit);
         }
         self.end.as_mut().poll(cx).map(|()| None)
+    }
+}
+
+/// A limit on all waits together.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    patience: Patience,
+    waited: Waited,
+}
+
+/// How long has been waited in all, for others to look at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waited(Arc<Mutex<(Duration, Option<Instant>)>>);
+
+impl Allowance {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self {
+            patience: Patience::new(limit),
+            waited: Waited::default(),
+        }
+    }
+
+    pub(crate) fn limit(&self) -> Duration {
+        self.patience.limit
+    }
+
+    pub(crate) fn waited(&self) -> Waited {
+        self.waited.clone()
+    }
+
+    /// As [`Patience::watch`].
+    pub(crate) fn watch<T>(&mut self, found: Poll<T>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let left = self.limit().saturating_sub(self.waited.so_far());
+        self.waited.set(found.is_pending());
+        self.patience.watch_within(left, found, cx)
+    }
+}
+
+impl Waited {
+    pub(crate) fn so_far(&self) -> Duration {
+        let (before, since) = *self.lock();
+        before + since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    fn set(&self, waits: bool) {
+        let (before, since) = &mut *self.lock();
+        match (waits, *since) {
+            (true, None) => *since = Some(Instant::now()),
+            (false, Some(start)) => {
+                *before += start.elapsed();
+                *since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Duration, Option<Instant>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

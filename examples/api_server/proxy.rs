@@ -1,26 +1,26 @@
 //! One request, from its head to the head of its answer.
 
-use crate::answer::Answer;
+use crate::answer::{Answer, Ending};
+use crate::client::{Client, Left};
 use crate::dial;
 use crate::exchange::{self, Failure};
+use crate::framing;
 use crate::headers;
 use crate::notice::say;
-use crate::prompt::Prompt;
+use crate::places::{self, Places, Wish};
 use crate::refusal::Refusal;
 use crate::status;
 use crate::upload::{self, Upload};
 use crate::worker::Worker;
 use bytes::Bytes;
-use headcount::Permit;
+use headcount::Table;
 use http_body_util::{Either, Full};
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::header::{HOST, HeaderValue, UPGRADE};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Uri, Version};
-use std::convert::Infallible;
 use std::error::Error;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// The body of what clients are answered: an engine's, or one of our own.
@@ -28,14 +28,26 @@ pub(crate) type Reply = Either<Full<Bytes>, Answer>;
 
 pub(crate) async fn answer(
     worker: Arc<Worker>,
-    client: SocketAddr,
+    client: Client,
     mut request: Request<Incoming>,
-) -> Result<Response<Reply>, Infallible> {
+) -> Result<Response<Reply>, Left> {
     let id = headers::request_id(request.headers_mut());
-    let mut response = match (request.method(), request.uri().path()) {
-        (&Method::GET, "/health") => status::health(&worker.table),
-        (&Method::GET, "/metrics") => status::metrics(&worker.table),
-        _ => (forward(&worker, client, request).await).unwrap_or_else(Refusal::into_response),
+    let page: Option<fn(&Table) -> Response<Reply>> = match request.uri().path() {
+        "/health" => Some(status::health),
+        "/metrics" => Some(status::metrics),
+        _ => None,
+    };
+    let mut response = match (page, request.method()) {
+        // The server leaves out the body of an answer to HEAD.
+        (Some(page), &Method::GET | &Method::HEAD) => page(&worker.table),
+        (Some(_), _) => Refusal::Method.into_response(),
+        (None, _) => tokio::select! {
+            biased;
+            answer = forward(&worker, &client, request) => {
+                answer.unwrap_or_else(Refusal::into_response)
+            }
+            left = client.clone().leaves() => return Err(left),
+        },
     };
     response.headers_mut().insert(headers::REQUEST_ID, id);
     Ok(response)
@@ -43,128 +55,128 @@ pub(crate) async fn answer(
 
 async fn forward(
     worker: &Worker,
-    client: SocketAddr,
+    client: &Client,
     request: Request<Incoming>,
 ) -> Result<Response<Reply>, Refusal> {
-    let (mut head, body) = request.into_parts();
-    if asks_for_another_protocol(&head) {
+    let (head, body) = request.into_parts();
+    if let Err(refusal) = check(worker, &head, &body) {
+        // A client that asks first has nothing under way, and to take it in would be to ask for it.
+        if !framing::is_expecting(&head) {
+            upload::discard(body).await;
+        }
+        return Err(refusal);
+    }
+    let upload = Upload::hold(body, &worker.options).await?;
+    match Wish::read(worker, &head.headers, &upload) {
+        Ok(wish) => pass_on(worker, client, head, upload, &wish).await,
+        Err(refusal) => {
+            upload.discard().await;
+            Err(refusal)
+        }
+    }
+}
+
+/// What can be said of a request before its body is there.
+fn check(worker: &Worker, head: &Parts, body: &Incoming) -> Result<(), Refusal> {
+    framing::check_request(head)?;
+    if asks_for_another_protocol(head) {
         return Err(Refusal::Upgrade);
     }
-    let upload = Upload::begin(body, &worker.options).await?;
-    let wish = Wish::read(worker, &upload);
+    let limit = worker.options.max_body;
+    if body.size_hint().lower() > limit {
+        return Err(upload::Cut::TooLarge { limit }.into());
+    }
+    match framing::is_expecting(head) {
+        true => places::check_room(worker),
+        false => Ok(()),
+    }
+}
+
+/// Sends a request to one engine after the other until one answers.
+async fn pass_on(
+    worker: &Worker,
+    client: &Client,
+    mut head: Parts,
+    upload: Upload,
+    wish: &Wish,
+) -> Result<Response<Reply>, Refusal> {
+    let may_repeat = head.method.is_idempotent() || worker.options.repeat_posts;
+    let ending = match head.version {
+        Version::HTTP_11 => Ending::Marked,
+        _ => Ending::Close,
+    };
+    let had_body = framing::has_body(&head.headers);
     headers::remove_hop_by_hop(&mut head.headers);
-    headers::add_forwarded(&mut head.headers, client.ip());
+    headers::add_forwarded(&mut head, client.address());
+    framing::set_length(&mut head.headers, had_body, &upload);
     head.version = Version::HTTP_11;
     head.uri = to_origin(&head.uri);
-    let may_repeat = head.method.is_idempotent() || worker.options.repeat_posts;
 
     let mut message = Request::from_parts(head, upload);
     let mut tried = Vec::new();
-    let mut no_address = None;
+    let mut failed = None;
     // Each time round there is an engine less to try, so this ends.
     loop {
-        let permit = match wish.route(worker, &tried) {
-            Ok(permit) => permit,
+        let places = match wish.take(worker, &tried) {
+            Ok(places) => places,
             Err(refusal) => {
                 message.into_body().discard().await;
-                return Err(match (refusal, no_address) {
-                    (Refusal::NoEngine, Some(error)) => Refusal::NoConnection(error),
+                return Err(match (refusal, failed) {
+                    // What the last engine did says more.
+                    (Refusal::NoEngine, Some(failed)) => failed,
                     (refusal, _) => refusal,
                 });
             }
         };
-        let engine = permit.engine_name();
-        tried.push(permit.engine());
+        let engine = places.engine_name();
+        tried.push(places.engine());
         if let Ok(host) = HeaderValue::from_str(&dial::authority(&engine)) {
             message.headers_mut().insert(HOST, host);
         }
-        let copy = may_repeat.then(|| copy(&message, worker)).flatten();
-        match exchange::send(&engine, message, worker).await {
-            // 101 without having been asked: nobody could make sense of what follows.
-            Ok((answer, _)) if answer.status().is_informational() => {
-                return Err(Refusal::EngineBrokeOff);
-            }
+        let broke_off = |reason: String| Refusal::EngineBrokeOff {
+            engine: engine.clone(),
+            reason,
+        };
+        match exchange::send(&engine, message, may_repeat, worker).await {
             Ok((answer, connection)) => {
                 let (mut head, body) = answer.into_parts();
+                let is_clear = framing::check_answer(&mut head)
+                    .map_err(|reason| broke_off(reason.to_owned()))?;
                 headers::remove_hop_by_hop(&mut head.headers);
+                framing::let_events_pass(&mut head.headers);
                 if let Ok(engine) = HeaderValue::from_str(&engine) {
                     head.headers.insert(headers::ENGINE, engine);
                 }
                 let limit = worker.options.engine_idle_timeout;
                 let idle = Arc::clone(&worker.idle);
-                let body = Answer::new(body, limit, permit, connection, idle);
+                let connection = is_clear.then_some(connection);
+                let client = client.clone();
+                let body = Answer::new(body, limit, places, connection, idle, client, ending);
                 return Ok(Response::from_parts(head, Either::Right(body)));
             }
             Err(Failure::Unreachable(error, unsent)) => {
-                mark_down(worker, &permit, &engine, &error);
+                mark_down(worker, &places, &engine, &error);
                 message = *unsent;
             }
             // No engine's fault; and the next one may have an address.
             Err(Failure::NoAddress(error, unsent)) => {
-                no_address = Some(error);
+                failed = Some(Refusal::NoConnection(error));
                 message = *unsent;
             }
-            Err(Failure::BrokeOff(error)) => match (cut_by_client(&error), copy) {
+            Err(Failure::BrokeOff(error, again)) => match (cut_by_client(&error), again) {
                 (Some(cut), _) => return Err(cut.into()),
-                (None, Some(copy)) => message = copy,
-                (None, None) => return Err(Refusal::EngineBrokeOff),
+                (None, Some(again)) => {
+                    failed = Some(broke_off(with_causes(&error)));
+                    message = *again;
+                }
+                (None, None) => return Err(broke_off(with_causes(&error))),
             },
             Err(Failure::TooSlow) => {
                 let limit = worker.options.first_byte_timeout;
-                return Err(Refusal::EngineTooSlow { limit });
+                return Err(Refusal::EngineTooSlow { engine, limit });
             }
             Err(Failure::NoConnection(error)) => return Err(Refusal::NoConnection(error)),
         }
-    }
-}
-
-/// What a request asks of the choice of its engine.
-#[derive(Debug, Default)]
-struct Wish {
-    tokens: u32,
-    prefer: Option<(usize, f64)>,
-}
-
-impl Wish {
-    fn read(worker: &Worker, upload: &Upload) -> Self {
-        let counts_tokens = worker.options.counts_tokens();
-        if !counts_tokens && !worker.affinity.is_wanted() {
-            return Self::default();
-        }
-        let beginning = worker.options.affinity_bytes;
-        let prompt = Prompt::read(upload.kept(), upload.length(), beginning);
-        Self {
-            tokens: if counts_tokens { prompt.tokens } else { 0 },
-            // Without a prompt there is nothing to be warm.
-            prefer: (!prompt.beginning.is_empty())
-                .then(|| worker.affinity.prefer(&prompt.beginning))
-                .flatten(),
-        }
-    }
-
-    /// Chooses an engine and counts the request there.
-    fn route(&self, worker: &Worker, tried: &[usize]) -> Result<Permit, Refusal> {
-        let mut request = headcount::Request::new().tokens(self.tokens).not(tried);
-        if let Some((engine, slack)) = self.prefer {
-            request = request.prefer(engine, slack);
-        }
-        (worker.frontend.route_with(&request)).map_err(|error| match error {
-            headcount::Error::Saturated { .. } if self.is_too_large(worker) => {
-                Refusal::TooManyTokens {
-                    tokens: self.tokens,
-                }
-            }
-            headcount::Error::Saturated { .. } => Refusal::Saturated,
-            headcount::Error::Unavailable { .. } => Refusal::NoEngine,
-            error => Refusal::Table(error),
-        })
-    }
-
-    /// Whether no engine could take it even if it had nothing else to do.
-    fn is_too_large(&self, worker: &Worker) -> bool {
-        let engines = worker.table.snapshot().engines;
-        self.tokens > 0
-            && (engines.iter()).all(|e| e.max_tokens.is_some_and(|cap| cap < self.tokens))
     }
 }
 
@@ -180,21 +192,23 @@ fn to_origin(uri: &Uri) -> Uri {
     path.map_or_else(Uri::default, Uri::from)
 }
 
-/// The same request once more, if all of it is there.
-fn copy(message: &Request<Upload>, worker: &Worker) -> Option<Request<Upload>> {
-    let mut copy = Request::new(message.body().copy(&worker.options)?);
-    *copy.method_mut() = message.method().clone();
-    *copy.uri_mut() = message.uri().clone();
-    *copy.headers_mut() = message.headers().clone();
-    Some(copy)
-}
-
 /// From now on nobody sends anything to this engine, until the parent finds it well again.
-fn mark_down(worker: &Worker, permit: &Permit, engine: &str, error: &io::Error) {
+fn mark_down(worker: &Worker, places: &Places, engine: &str, error: &io::Error) {
     // One that is drained or removed is not to come back by way of being down.
-    if let Ok(true) = worker.table.down_if_active(permit.engine()) {
+    if let Ok(true) = worker.table.down_if_active(places.engine()) {
         say(format_args!("{engine} is down: {error}"));
     }
+}
+
+/// An error and all that led to it.
+fn with_causes(error: &hyper::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text.push_str(&format!(": {error}"));
+        source = error.source();
+    }
+    text
 }
 
 /// Whether an exchange has failed because the client did not send what it had announced.

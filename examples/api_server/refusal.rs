@@ -4,7 +4,7 @@ use crate::proxy::Reply;
 use crate::upload;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
-use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use std::io;
 use std::time::Duration;
@@ -13,25 +13,40 @@ use thiserror::Error;
 /// Seconds after which to try again. A place may be free in a moment; nobody knows when.
 const RETRY: HeaderValue = HeaderValue::from_static("1");
 
+/// What may be done with pages of our own.
+const LOOKING: HeaderValue = HeaderValue::from_static("GET, HEAD");
+
 /// Why a request was not answered by an engine. The message is for the client.
 #[derive(Debug, Error)]
 pub(crate) enum Refusal {
     #[error("all engines are at their limits; try again soon")]
     Saturated,
-    #[error("the prompt has some {tokens} tokens, more than any engine takes at once; shorten it")]
-    TooManyTokens { tokens: u32 },
+    #[error(
+        "an engine would run {asked} sequences for this request (its prompts, times n or best_of), and none takes more than {most} at once; split the request"
+    )]
+    TooManySequences { asked: u64, most: u32 },
     #[error("no engine can take this request now; try again soon")]
     NoEngine,
-    #[error("the engine broke off before it answered; try again")]
-    EngineBrokeOff,
-    #[error("the engine did not begin its answer within {} s", limit.as_secs_f32())]
-    EngineTooSlow { limit: Duration },
+    #[error("{engine} was sent the request and gave no answer that can be passed on: {reason}")]
+    EngineBrokeOff { engine: String, reason: String },
+    #[error("{engine} did not begin its answer within {} s", limit.as_secs_f32())]
+    EngineTooSlow { engine: String, limit: Duration },
     #[error("no connection to an engine can be opened here ({0}); try again soon")]
     NoConnection(io::Error),
     #[error("the table refused: {0}")]
     Table(headcount::Error),
     #[error("{0}")]
     Body(#[from] upload::Cut),
+    #[error(
+        "the length of a body this large has to be known before an engine is chosen; send it with Content-Length"
+    )]
+    LengthRequired,
+    #[error("the request {0}; name one in the field Host")]
+    Host(&'static str),
+    #[error("the body has a transfer coding other than chunked; send it with chunked alone")]
+    TransferCoding,
+    #[error("this path answers GET and HEAD only")]
+    Method,
     #[error("connections are not handed over to other protocols here (no WebSocket, no CONNECT)")]
     Upgrade,
 }
@@ -42,14 +57,16 @@ impl Refusal {
             Self::Saturated | Self::NoEngine | Self::NoConnection(_) => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::EngineBrokeOff => StatusCode::BAD_GATEWAY,
+            Self::EngineBrokeOff { .. } => StatusCode::BAD_GATEWAY,
             Self::EngineTooSlow { .. } => StatusCode::GATEWAY_TIMEOUT,
-            Self::TooManyTokens { .. } | Self::Body(upload::Cut::TooLarge { .. }) => {
+            Self::TooManySequences { .. } | Self::Body(upload::Cut::TooLarge { .. }) => {
                 StatusCode::PAYLOAD_TOO_LARGE
             }
+            Self::LengthRequired => StatusCode::LENGTH_REQUIRED,
             Self::Body(upload::Cut::TooSlow { .. }) => StatusCode::REQUEST_TIMEOUT,
-            Self::Body(upload::Cut::BrokenOff) => StatusCode::BAD_REQUEST,
-            Self::Upgrade => StatusCode::NOT_IMPLEMENTED,
+            Self::Body(upload::Cut::BrokenOff) | Self::Host(_) => StatusCode::BAD_REQUEST,
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::TransferCoding | Self::Upgrade => StatusCode::NOT_IMPLEMENTED,
             Self::Table(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -58,15 +75,19 @@ impl Refusal {
     fn code(&self) -> &'static str {
         match self {
             Self::Saturated => "engines_saturated",
-            Self::TooManyTokens { .. } => "too_many_tokens",
+            Self::TooManySequences { .. } => "too_many_sequences",
             Self::NoEngine => "no_engine",
-            Self::EngineBrokeOff => "engine_broke_off",
+            Self::EngineBrokeOff { .. } => "engine_broke_off",
             Self::EngineTooSlow { .. } => "engine_timeout",
             Self::NoConnection(_) => "no_connection",
             Self::Table(_) => "table",
             Self::Body(upload::Cut::TooLarge { .. }) => "body_too_large",
             Self::Body(upload::Cut::TooSlow { .. }) => "body_timeout",
             Self::Body(upload::Cut::BrokenOff) => "body_broken_off",
+            Self::LengthRequired => "length_required",
+            Self::Host(_) => "invalid_host",
+            Self::TransferCoding => "transfer_coding_not_supported",
+            Self::Method => "method_not_allowed",
             Self::Upgrade => "upgrade_not_supported",
         }
     }
@@ -84,8 +105,14 @@ impl Refusal {
             "code": self.code(),
         }});
         let mut response = json(status, &error);
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(RETRY_AFTER, RETRY);
+        match status {
+            StatusCode::SERVICE_UNAVAILABLE => {
+                response.headers_mut().insert(RETRY_AFTER, RETRY);
+            }
+            StatusCode::METHOD_NOT_ALLOWED => {
+                response.headers_mut().insert(ALLOW, LOOKING);
+            }
+            _ => {}
         }
         response
     }

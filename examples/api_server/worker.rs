@@ -1,6 +1,7 @@
 //! A worker: accepts connections, until it is to end.
 
 use crate::affinity::Affinity;
+use crate::client::Client;
 use crate::dial::Dialer;
 use crate::error::Error;
 use crate::exchange::Idle;
@@ -113,10 +114,12 @@ impl Worker {
         peer: SocketAddr,
         connections: &GracefulShutdown,
     ) {
-        let mut stream = TimeoutStream::new(stream);
+        let (client, socket) = Client::new(stream, peer);
+        let mut stream = TimeoutStream::new(socket);
         stream.set_write_timeout(Some(self.options.client_idle_timeout));
         let worker = Arc::clone(self);
-        let service = service_fn(move |request| proxy::answer(Arc::clone(&worker), peer, request));
+        let service =
+            service_fn(move |request| proxy::answer(Arc::clone(&worker), client.clone(), request));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.options.client_idle_timeout)

@@ -73,7 +73,12 @@ impl Lane {
                 thread::spawn(move || {
                     let _ = stream.set_nodelay(true);
                     let wire = Wire::new(stream, PATIENCE);
-                    Connection { lane: &lane, number, wire: Some(wire) }.act();
+                    Connection {
+                        lane: &lane,
+                        number,
+                        wire: Some(wire),
+                    }
+                    .act();
                     lane.now().open.retain(|(other, _)| *other != number);
                     lane.shared.changed.notify_all();
                 });
@@ -94,7 +99,10 @@ impl Lane {
     /// Waits until so many heads have come, for a limited time.
     pub(crate) fn wait_for_heads(&self, count: usize, limit: Duration) {
         let now = self.now();
-        let waited = self.shared.changed.wait_timeout_while(now, limit, |now| now.seen.heads < count);
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(now, limit, |now| now.seen.heads < count);
         drop(waited.unwrap());
     }
 
@@ -108,7 +116,10 @@ impl Lane {
             }
             let limit = Instant::now() + Duration::from_secs(limit);
             while !now.open.is_empty() && Instant::now() < limit {
-                let waited = self.shared.changed.wait_timeout(now, Duration::from_millis(100));
+                let waited = self
+                    .shared
+                    .changed
+                    .wait_timeout(now, Duration::from_millis(100));
                 now = waited.unwrap().0;
             }
         }
@@ -250,7 +261,10 @@ impl Connection<'_> {
 
     /// Gives the connection up, so that it is closed when what is returned is dropped.
     fn close(&mut self) -> Option<Wire> {
-        self.lane.now().open.retain(|(other, _)| *other != self.number);
+        self.lane
+            .now()
+            .open
+            .retain(|(other, _)| *other != self.number);
         self.wire.take()
     }
 }

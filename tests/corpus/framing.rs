@@ -24,31 +24,87 @@ fn lengths() -> Vec<Case> {
         with("a length", "Content-Length: 5", "hello"),
         with("a length of 0", "Content-Length: 0", ""),
         sends("POST without a body", "POST /a HTTP/1.1\r\nHost: t\r\n\r\n"),
-        with("the same length twice", "Content-Length: 5\r\nContent-Length: 5", "hello"),
-        with("two lengths", "Content-Length: 5\r\nContent-Length: 0", "hello"),
-        with("two lengths, the second longer", "Content-Length: 0\r\nContent-Length: 38", SMUGGLED),
+        with(
+            "the same length twice",
+            "Content-Length: 5\r\nContent-Length: 5",
+            "hello",
+        ),
+        with(
+            "two lengths",
+            "Content-Length: 5\r\nContent-Length: 0",
+            "hello",
+        ),
+        with(
+            "two lengths, the second longer",
+            "Content-Length: 0\r\nContent-Length: 38",
+            SMUGGLED,
+        ),
         with("a length in a list", "Content-Length: 5, 5", "hello"),
         with("two lengths in a list", "Content-Length: 5, 6", "hello"),
         with("a negative length", "Content-Length: -5", "hello"),
         with("a length with a plus", "Content-Length: +5", "hello"),
         with("a length in hexadecimal", "Content-Length: 0x5", "hello"),
-        with("a length with zeros before it", "Content-Length: 005", "hello"),
-        with("a length with a space in it", "Content-Length: 5 5", "hello"),
+        with(
+            "a length with zeros before it",
+            "Content-Length: 005",
+            "hello",
+        ),
+        with(
+            "a length with a space in it",
+            "Content-Length: 5 5",
+            "hello",
+        ),
         with("an empty length", "Content-Length:", ""),
         with("a length in words", "Content-Length: five", "hello"),
         with("a length with a point", "Content-Length: 5.0", "hello"),
-        with("a length of 2^64", "Content-Length: 18446744073709551616", "hello"),
-        with("a length of 2^64 + 5", "Content-Length: 18446744073709551621", "hello"),
-        with("a length of 2^63", "Content-Length: 9223372036854775808", "hello"),
-        with("a length with a space before the colon", "Content-Length : 5", "hello"),
+        with(
+            "a length of 2^64",
+            "Content-Length: 18446744073709551616",
+            "hello",
+        ),
+        with(
+            "a length of 2^64 + 5",
+            "Content-Length: 18446744073709551621",
+            "hello",
+        ),
+        with(
+            "a length of 2^63",
+            "Content-Length: 9223372036854775808",
+            "hello",
+        ),
+        with(
+            "a length with a space before the colon",
+            "Content-Length : 5",
+            "hello",
+        ),
         with("a length after a tab", "Content-Length:\t5", "hello"),
-        with("a length that Connection lists", "Connection: Content-Length\r\nContent-Length: 5", "hello"),
+        with(
+            "a length that Connection lists",
+            "Connection: Content-Length\r\nContent-Length: 5",
+            "hello",
+        ),
         with("a length that is folded", "Content-Length:\r\n 5", "hello"),
-        with("a length with a vertical tab", "Content-Length: \x0b5", "hello"),
-        sends("GET with a body", "GET /a HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello"),
-        sends("HEAD with a body", "HEAD /a HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello"),
-        sends("DELETE with a body", "DELETE /a HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello"),
-        sends("HTTP/1.0 with a body", "POST /a HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello"),
+        with(
+            "a length with a vertical tab",
+            "Content-Length: \x0b5",
+            "hello",
+        ),
+        sends(
+            "GET with a body",
+            "GET /a HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello",
+        ),
+        sends(
+            "HEAD with a body",
+            "HEAD /a HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello",
+        ),
+        sends(
+            "DELETE with a body",
+            "DELETE /a HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello",
+        ),
+        sends(
+            "HTTP/1.0 with a body",
+            "POST /a HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello",
+        ),
         with(
             "a body as large as may be",
             &format!("Content-Length: {MAX_BODY}"),
@@ -67,16 +123,28 @@ fn codings() -> Vec<Case> {
     let with = |name, lines: &str| sends(name, post(lines, body));
     vec![
         with("chunks", "Transfer-Encoding: chunked"),
-        with("chunks and a length", "Content-Length: 15\r\nTransfer-Encoding: chunked"),
+        with(
+            "chunks and a length",
+            "Content-Length: 15\r\nTransfer-Encoding: chunked",
+        ),
         sends(
             "chunks and a length that hides a request",
             post(
-                &format!("Content-Length: {}\r\nTransfer-Encoding: chunked", 5 + SMUGGLED.len()),
+                &format!(
+                    "Content-Length: {}\r\nTransfer-Encoding: chunked",
+                    5 + SMUGGLED.len()
+                ),
                 &format!("0\r\n\r\n{SMUGGLED}"),
             ),
         ),
-        with("a length of 0 and chunks", "Transfer-Encoding: chunked\r\nContent-Length: 0"),
-        with("chunks by HTTP/1.1 with close", "Connection: close\r\nTransfer-Encoding: chunked"),
+        with(
+            "a length of 0 and chunks",
+            "Transfer-Encoding: chunked\r\nContent-Length: 0",
+        ),
+        with(
+            "chunks by HTTP/1.1 with close",
+            "Connection: close\r\nTransfer-Encoding: chunked",
+        ),
         sends(
             "chunks by HTTP/1.0",
             format!("POST /a HTTP/1.0\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n{body}"),
@@ -86,30 +154,63 @@ fn codings() -> Vec<Case> {
             format!("GET /a HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n{body}"),
         ),
         with("gzip, chunked", "Transfer-Encoding: gzip, chunked"),
-        with("gzip and chunked, on two lines", "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked"),
+        with(
+            "gzip and chunked, on two lines",
+            "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked",
+        ),
         with("chunked, gzip", "Transfer-Encoding: chunked, gzip"),
         with("gzip", "Transfer-Encoding: gzip"),
-        with("gzip and a length", "Transfer-Encoding: gzip\r\nContent-Length: 15"),
+        with(
+            "gzip and a length",
+            "Transfer-Encoding: gzip\r\nContent-Length: 15",
+        ),
         with("chunked, chunked", "Transfer-Encoding: chunked, chunked"),
-        with("chunked twice", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked"),
+        with(
+            "chunked twice",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+        ),
         with("identity", "Transfer-Encoding: identity"),
-        with("identity and a length", "Transfer-Encoding: identity\r\nContent-Length: 15"),
+        with(
+            "identity and a length",
+            "Transfer-Encoding: identity\r\nContent-Length: 15",
+        ),
         with("chunked, identity", "Transfer-Encoding: chunked, identity"),
         with("xchunked", "Transfer-Encoding: xchunked"),
-        with("xchunked and a length", "Transfer-Encoding: xchunked\r\nContent-Length: 15"),
+        with(
+            "xchunked and a length",
+            "Transfer-Encoding: xchunked\r\nContent-Length: 15",
+        ),
         with("Chunked", "Transfer-Encoding: Chunked"),
         with("chunked after a tab", "Transfer-Encoding:\tchunked"),
         with("chunked and a space", "Transfer-Encoding: chunked "),
-        with("chunked with a vertical tab", "Transfer-Encoding: \x0bchunked"),
+        with(
+            "chunked with a vertical tab",
+            "Transfer-Encoding: \x0bchunked",
+        ),
         with("chunked in quotes", "Transfer-Encoding: \"chunked\""),
         with("chunked with a parameter", "Transfer-Encoding: chunked;a=b"),
-        with("chunked in a list with empty items", "Transfer-Encoding: , chunked"),
+        with(
+            "chunked in a list with empty items",
+            "Transfer-Encoding: , chunked",
+        ),
         with("a coding that is empty", "Transfer-Encoding:"),
-        with("a coding that is empty and a length", "Transfer-Encoding:\r\nContent-Length: 15"),
-        with("chunked with a space before the colon", "Transfer-Encoding : chunked"),
+        with(
+            "a coding that is empty and a length",
+            "Transfer-Encoding:\r\nContent-Length: 15",
+        ),
+        with(
+            "chunked with a space before the colon",
+            "Transfer-Encoding : chunked",
+        ),
         with("chunked that is folded", "Transfer-Encoding:\r\n chunked"),
-        with("chunked that Connection lists", "Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked"),
-        with("chunked, with an underscore in its name", "Transfer_Encoding: chunked\r\nContent-Length: 15"),
+        with(
+            "chunked that Connection lists",
+            "Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked",
+        ),
+        with(
+            "chunked, with an underscore in its name",
+            "Transfer_Encoding: chunked\r\nContent-Length: 15",
+        ),
     ]
 }
 
@@ -119,15 +220,24 @@ fn chunks() -> Vec<Case> {
         with("chunks of no bytes", "0\r\n\r\n"),
         with("several chunks", "2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n"),
         with("a chunk's extension", "5;a=b\r\nhello\r\n0\r\n\r\n"),
-        with("a chunk's extension in quotes", "5;a=\"b;c\"\r\nhello\r\n0\r\n\r\n"),
-        with("a chunk's extension with a LF", "5;a\nb\r\nhello\r\n0\r\n\r\n"),
+        with(
+            "a chunk's extension in quotes",
+            "5;a=\"b;c\"\r\nhello\r\n0\r\n\r\n",
+        ),
+        with(
+            "a chunk's extension with a LF",
+            "5;a\nb\r\nhello\r\n0\r\n\r\n",
+        ),
         with(
             "a chunk's extension of 20,000 bytes",
             &format!("5;{}\r\nhello\r\n0\r\n\r\n", "a".repeat(20_000)),
         ),
         with("a chunk's size with spaces", "5 \r\nhello\r\n0\r\n\r\n"),
         with("a chunk's size after a space", " 5\r\nhello\r\n0\r\n\r\n"),
-        with("a chunk's size with zeros before it", "0000005\r\nhello\r\n0\r\n\r\n"),
+        with(
+            "a chunk's size with zeros before it",
+            "0000005\r\nhello\r\n0\r\n\r\n",
+        ),
         with(
             "a chunk's size with very many zeros before it",
             &format!("{}5\r\nhello\r\n0\r\n\r\n", "0".repeat(1000)),
@@ -138,16 +248,38 @@ fn chunks() -> Vec<Case> {
         with("a chunk's size with a plus", "+5\r\nhello\r\n0\r\n\r\n"),
         with("a chunk's size that is none", "hello\r\n0\r\n\r\n"),
         with("an empty chunk's size", "\r\nhello\r\n0\r\n\r\n"),
-        with("a chunk's size of 2^64", "10000000000000000\r\nhello\r\n0\r\n\r\n"),
-        with("a chunk's size of 2^64 + 5", "10000000000000005\r\nhello\r\n0\r\n\r\n"),
+        with(
+            "a chunk's size of 2^64",
+            "10000000000000000\r\nhello\r\n0\r\n\r\n",
+        ),
+        with(
+            "a chunk's size of 2^64 + 5",
+            "10000000000000005\r\nhello\r\n0\r\n\r\n",
+        ),
         with("a chunk's size of 2^63", "8000000000000000\r\nhello").impatient(),
-        with("a chunk that is longer than its size", "4\r\nhello\r\n0\r\n\r\n"),
-        with("a chunk that is followed by CR and X", "5\r\nhello\rX0\r\n\r\n"),
+        with(
+            "a chunk that is longer than its size",
+            "4\r\nhello\r\n0\r\n\r\n",
+        ),
+        with(
+            "a chunk that is followed by CR and X",
+            "5\r\nhello\rX0\r\n\r\n",
+        ),
         with("a chunk that is followed by LF", "5\r\nhello\n0\r\n\r\n"),
-        with("a chunk's size that is followed by LF", "5\nhello\r\n0\r\n\r\n"),
-        with("a chunk's size that is followed by CR", "5\rhello\r\n0\r\n\r\n").impatient(),
+        with(
+            "a chunk's size that is followed by LF",
+            "5\nhello\r\n0\r\n\r\n",
+        ),
+        with(
+            "a chunk's size that is followed by CR",
+            "5\rhello\r\n0\r\n\r\n",
+        )
+        .impatient(),
         with("trailers", "5\r\nhello\r\n0\r\nX-A: 1\r\nX-B: 2\r\n\r\n"),
-        with("a trailer that is a length", "5\r\nhello\r\n0\r\nContent-Length: 9\r\n\r\n"),
+        with(
+            "a trailer that is a length",
+            "5\r\nhello\r\n0\r\nContent-Length: 9\r\n\r\n",
+        ),
         with("a trailer without a colon", "5\r\nhello\r\n0\r\nXA\r\n\r\n"),
         with(
             "trailers of 60,000 bytes",
@@ -157,10 +289,20 @@ fn chunks() -> Vec<Case> {
         with("chunks without the last chunk", "5\r\nhello\r\n").impatient(),
         with(
             "chunks that are too large",
-            &format!("{:x}\r\n{}\r\n0\r\n\r\n", MAX_BODY + 1, "a".repeat(MAX_BODY + 1)),
+            &format!(
+                "{:x}\r\n{}\r\n0\r\n\r\n",
+                MAX_BODY + 1,
+                "a".repeat(MAX_BODY + 1)
+            ),
         ),
-        with("a chunk of which a part is a request", &format!("26\r\n{SMUGGLED}\r\n0\r\n\r\n")),
-        with("1,000 chunks of a byte", &("1\r\na\r\n".repeat(1000) + "0\r\n\r\n")),
+        with(
+            "a chunk of which a part is a request",
+            &format!("26\r\n{SMUGGLED}\r\n0\r\n\r\n"),
+        ),
+        with(
+            "1,000 chunks of a byte",
+            &("1\r\na\r\n".repeat(1000) + "0\r\n\r\n"),
+        ),
     ]
 }
 
@@ -181,25 +323,45 @@ fn several() -> Vec<Case> {
                 + &post("Transfer-Encoding: chunked", "2\r\nhi\r\n0\r\n\r\n"),
         )
         .times(2),
-        sends("a request after CRLF after a body", post("Content-Length: 5", "hello\r\n") + &get("/b"))
-            .times(2),
-        sends("a body that is longer than its length", post("Content-Length: 5", "helloX") + &get("/b"))
-            .times(2),
+        sends(
+            "a request after CRLF after a body",
+            post("Content-Length: 5", "hello\r\n") + &get("/b"),
+        )
+        .times(2),
+        sends(
+            "a body that is longer than its length",
+            post("Content-Length: 5", "helloX") + &get("/b"),
+        )
+        .times(2),
         sends("a request after one with close", {
-            format!("GET /a HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n{}", get("/smuggled"))
+            format!(
+                "GET /a HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n{}",
+                get("/smuggled")
+            )
         }),
         sends("a good request and a bad one", get("/a") + "BAD\r\n\r\n").times(2),
         does(
             "a request in pieces of a byte",
-            get("/a").bytes().flat_map(|byte| [say([byte]), Client::Pause(1)]).collect::<Vec<_>>(),
+            get("/a")
+                .bytes()
+                .flat_map(|byte| [say([byte]), Client::Pause(1)])
+                .collect::<Vec<_>>(),
         ),
         does(
             "a body after a pause",
-            [say(post("Content-Length: 5", "")), Client::Pause(300), say("hello")],
+            [
+                say(post("Content-Length: 5", "")),
+                Client::Pause(300),
+                say("hello"),
+            ],
         ),
         does(
             "a body before and after a pause",
-            [say(post("Content-Length: 5", "he")), Client::Pause(300), say("llo")],
+            [
+                say(post("Content-Length: 5", "he")),
+                Client::Pause(300),
+                say("llo"),
+            ],
         ),
         does(
             "chunks before and after a pause",

@@ -76,7 +76,10 @@ fn wrong_answers(case: &Case, got: &Got) -> Vec<String> {
         let is_of_engine = answer.second_word() == "200" && !is_own(answer);
         let looks_whole = answer.is_whole && is_of_engine && !case.asks_for_head();
         if looks_whole && !answer.body.ends_with(b"end") {
-            wrongs.push(format!("a short answer that looks whole: {}", answer.body_in_short()));
+            wrongs.push(format!(
+                "a short answer that looks whole: {}",
+                answer.body_in_short()
+            ));
         }
         let doubts = answer.doubts.iter();
         wrongs.extend(doubts.map(|doubt| format!("an answer with {doubt}")));
@@ -91,7 +94,10 @@ fn wrong_requests(seen: &Seen, host: &str, places: u64) -> Vec<String> {
         let doubts = request.doubts.iter();
         wrongs.extend(doubts.map(|doubt| format!("a request with {doubt}")));
         if request.all("host") != [host] {
-            wrongs.push(format!("a request with the hosts {:?}", request.all("host")));
+            wrongs.push(format!(
+                "a request with the hosts {:?}",
+                request.all("host")
+            ));
         }
         if request.second_word().contains("smuggled") {
             wrongs.push("a request was taken for two".to_owned());
@@ -101,7 +107,10 @@ fn wrong_requests(seen: &Seen, host: &str, places: u64) -> Vec<String> {
         wrongs.push(format!("an engine got {}", in_short(piece)));
     }
     if seen.answered as u64 > places {
-        wrongs.push(format!("an engine answered {} requests of {places}", seen.answered));
+        wrongs.push(format!(
+            "an engine answered {} requests of {places}",
+            seen.answered
+        ));
     }
     wrongs
 }
@@ -153,7 +162,11 @@ fn engine_got(seen: &Seen) -> String {
         .filter(|request| request.second_word() != crate::engine::PROBE)
         .map(request_in_short)
         .collect();
-    parts.extend(seen.pieces.iter().map(|piece| format!("a piece: {}", in_short(piece))));
+    parts.extend(
+        seen.pieces
+            .iter()
+            .map(|piece| format!("a piece: {}", in_short(piece))),
+    );
     let told = |told: &bool| if *told { "told" } else { "not told" }.to_owned();
     parts.extend(seen.told.iter().map(told));
     match parts.is_empty() {

@@ -25,27 +25,55 @@ fn slow() -> Vec<Case> {
         does("a connection, and nothing on it", [Holds(0)]).impatient(),
         does("half a head, then silence", [say(&GET[..20]), Holds(0)]).impatient(),
         does("a head, then silence", [say(POST), Pause(200), Holds(0)]).impatient(),
-        does("half a body, then silence", [say(POST), say("he"), Pause(200), Holds(0)]).impatient(),
-        does("half the chunks, then silence", [say(CHUNKED), say("2\r\nhe\r\n"), Pause(200), Holds(0)])
-            .impatient(),
-        does("a head byte by byte, for longer than a pause may be", drip(GET, 60)).impatient(),
+        does(
+            "half a body, then silence",
+            [say(POST), say("he"), Pause(200), Holds(0)],
+        )
+        .impatient(),
+        does(
+            "half the chunks, then silence",
+            [say(CHUNKED), say("2\r\nhe\r\n"), Pause(200), Holds(0)],
+        )
+        .impatient(),
+        does(
+            "a head byte by byte, for longer than a pause may be",
+            drip(GET, 60),
+        )
+        .impatient(),
     ]
 }
 
 /// So many milliseconds after each byte.
 fn drip(text: &str, pause: u64) -> Vec<Client> {
-    text.bytes().flat_map(|byte| [say([byte]), Pause(pause)]).collect()
+    text.bytes()
+        .flat_map(|byte| [say([byte]), Pause(pause)])
+        .collect()
 }
 
 fn half_closed() -> Vec<Case> {
     let whole_post = format!("{POST}hello");
     vec![
-        does("a request, and the sending side shut down", [say(GET), HalfClose]),
-        does("a request with a body, and the sending side shut down", [say(&whole_post), HalfClose]),
+        does(
+            "a request, and the sending side shut down",
+            [say(GET), HalfClose],
+        ),
+        does(
+            "a request with a body, and the sending side shut down",
+            [say(&whole_post), HalfClose],
+        ),
         does("nothing, and the sending side shut down", [HalfClose]),
-        does("half a head, and the sending side shut down", [say(&GET[..20]), HalfClose]),
-        does("half a body, and the sending side shut down", [say(POST), say("he"), HalfClose]),
-        does("half the chunks, and the sending side shut down", [say(CHUNKED), say("2\r\nhe\r\n"), HalfClose]),
+        does(
+            "half a head, and the sending side shut down",
+            [say(&GET[..20]), HalfClose],
+        ),
+        does(
+            "half a body, and the sending side shut down",
+            [say(POST), say("he"), HalfClose],
+        ),
+        does(
+            "half the chunks, and the sending side shut down",
+            [say(CHUNKED), say("2\r\nhe\r\n"), HalfClose],
+        ),
         does(
             "the sending side shut down while waiting",
             [say(GET), UntilAsked, HalfClose],
@@ -55,7 +83,11 @@ fn half_closed() -> Vec<Case> {
             "the sending side shut down in the stream",
             [say(GET), UntilAnswered, HalfClose],
         )
-        .engine([reply(STREAM), Engine::Pause(500), reply("3\r\nend\r\n0\r\n\r\n")]),
+        .engine([
+            reply(STREAM),
+            Engine::Pause(500),
+            reply("3\r\nend\r\n0\r\n\r\n"),
+        ]),
     ]
 }
 
@@ -63,14 +95,35 @@ fn left_early() -> Vec<Case> {
     vec![
         does("nothing, and left", [Leave]),
         does("nothing, and reset", [Reset]),
-        does("half a head, and left", [say(&GET[..20]), Pause(50), Holds(0), Leave]),
-        does("half a head, and reset", [say(&GET[..20]), Pause(50), Reset]),
-        does("a head without its body, and left", [say(POST), Pause(300), Holds(0), Leave]),
-        does("half a body, and left", [say(POST), say("he"), Pause(300), Holds(0), Leave]),
-        does("half a body, and reset", [say(POST), say("he"), Pause(300), Holds(0), Reset]),
+        does(
+            "half a head, and left",
+            [say(&GET[..20]), Pause(50), Holds(0), Leave],
+        ),
+        does(
+            "half a head, and reset",
+            [say(&GET[..20]), Pause(50), Reset],
+        ),
+        does(
+            "a head without its body, and left",
+            [say(POST), Pause(300), Holds(0), Leave],
+        ),
+        does(
+            "half a body, and left",
+            [say(POST), say("he"), Pause(300), Holds(0), Leave],
+        ),
+        does(
+            "half a body, and reset",
+            [say(POST), say("he"), Pause(300), Holds(0), Reset],
+        ),
         does(
             "half the chunks, and left",
-            [say(CHUNKED), say("2\r\nhe\r\n"), Pause(300), Holds(0), Leave],
+            [
+                say(CHUNKED),
+                say("2\r\nhe\r\n"),
+                Pause(300),
+                Holds(0),
+                Leave,
+            ],
         ),
     ]
 }
@@ -84,18 +137,44 @@ fn left_waiting() -> Vec<Case> {
         waiting("left while waiting", GET, Leave),
         waiting("reset while waiting", GET, Reset),
         waiting("left while waiting, after a body", &whole_post, Leave),
-        waiting("left while waiting, after chunks", &format!("{CHUNKED}5\r\nhello\r\n0\r\n\r\n"), Leave),
-        waiting("left while waiting, with CRLF unread", &format!("{whole_post}\r\n"), Leave),
-        waiting("left while waiting, with a request unread", &format!("{GET}{GET}"), Leave),
-        waiting("left while waiting, with half a request unread", &format!("{GET}GET /b"), Leave),
         waiting(
-            "left while waiting, with much unread",
-            &format!("{whole_post}{}", "GET /b HTTP/1.1\r\nHost: t\r\n\r\n".repeat(2000)),
+            "left while waiting, after chunks",
+            &format!("{CHUNKED}5\r\nhello\r\n0\r\n\r\n"),
             Leave,
         ),
-        waiting("reset while waiting, with a request unread", &format!("{GET}{GET}"), Reset),
-        does("left while waiting, after a while", [say(GET), UntilAsked, Pause(300), Holds(1), Leave])
-            .engine([UntilTold]),
+        waiting(
+            "left while waiting, with CRLF unread",
+            &format!("{whole_post}\r\n"),
+            Leave,
+        ),
+        waiting(
+            "left while waiting, with a request unread",
+            &format!("{GET}{GET}"),
+            Leave,
+        ),
+        waiting(
+            "left while waiting, with half a request unread",
+            &format!("{GET}GET /b"),
+            Leave,
+        ),
+        waiting(
+            "left while waiting, with much unread",
+            &format!(
+                "{whole_post}{}",
+                "GET /b HTTP/1.1\r\nHost: t\r\n\r\n".repeat(2000)
+            ),
+            Leave,
+        ),
+        waiting(
+            "reset while waiting, with a request unread",
+            &format!("{GET}{GET}"),
+            Reset,
+        ),
+        does(
+            "left while waiting, after a while",
+            [say(GET), UntilAsked, Pause(300), Holds(1), Leave],
+        )
+        .engine([UntilTold]),
     ]
 }
 
@@ -109,14 +188,36 @@ fn left_in_stream() -> Vec<Case> {
     vec![
         stream("left in a stream that is silent", GET, Leave),
         stream("reset in a stream that is silent", GET, Reset),
-        stream("left in a stream that is silent, with a request unread", &format!("{GET}{GET}"), Leave),
-        does("left in a stream that goes on", [say(GET), UntilAnswered, Holds(1), Leave])
-            .engine([vec![reply(STREAM)], talks, vec![UntilTold]].concat()),
-        does("left in an answer with a length", [say(GET), UntilAnswered, Holds(1), Leave])
-            .engine([reply("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello"), UntilTold]),
-        does("left in an answer until close", [say(GET), UntilAnswered, Holds(1), Leave])
-            .engine([reply("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"), UntilTold]),
-        does("left after an interim answer", [say(GET), UntilAsked, Pause(50), Holds(1), Leave])
-            .engine([reply("HTTP/1.1 102 Processing\r\n\r\n"), UntilTold]),
+        stream(
+            "left in a stream that is silent, with a request unread",
+            &format!("{GET}{GET}"),
+            Leave,
+        ),
+        does(
+            "left in a stream that goes on",
+            [say(GET), UntilAnswered, Holds(1), Leave],
+        )
+        .engine([vec![reply(STREAM)], talks, vec![UntilTold]].concat()),
+        does(
+            "left in an answer with a length",
+            [say(GET), UntilAnswered, Holds(1), Leave],
+        )
+        .engine([
+            reply("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhello"),
+            UntilTold,
+        ]),
+        does(
+            "left in an answer until close",
+            [say(GET), UntilAnswered, Holds(1), Leave],
+        )
+        .engine([
+            reply("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"),
+            UntilTold,
+        ]),
+        does(
+            "left after an interim answer",
+            [say(GET), UntilAsked, Pause(50), Holds(1), Leave],
+        )
+        .engine([reply("HTTP/1.1 102 Processing\r\n\r\n"), UntilTold]),
     ]
 }

@@ -45,14 +45,23 @@ fn odd_messages_are_taken_as_by_nginx_or_haproxy_or_it_is_said_why_not() {
     let filter = std::env::var("HEADCOUNT_CORPUS").ok();
     let records = filter.as_deref() == Some("record");
     let filter = filter.filter(|_| !records);
-    let cases: Vec<Arc<Case>> = [heads::cases(), framing::cases(), leaving::cases(), replies::cases()]
-        .into_iter()
-        .flatten()
-        .map(Arc::new)
-        .collect();
+    let cases: Vec<Arc<Case>> = [
+        heads::cases(),
+        framing::cases(),
+        leaving::cases(),
+        replies::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .map(Arc::new)
+    .collect();
     let names: BTreeSet<_> = cases.iter().map(|case| case.name).collect();
     assert_eq!(names.len(), cases.len(), "each case has a name of its own");
-    let wanted = &|case: &Case| filter.as_deref().is_none_or(|words| case.name.contains(words));
+    let wanted = &|case: &Case| {
+        filter
+            .as_deref()
+            .is_none_or(|words| case.name.contains(words))
+    };
 
     let mut record = Record::read();
     let mut fronts = Vec::new();
@@ -70,9 +79,13 @@ fn odd_messages_are_taken_as_by_nginx_or_haproxy_or_it_is_said_why_not() {
         for front in &fronts {
             for is_impatient in [false, true] {
                 let of_kind = cases.iter().enumerate();
-                let of_kind = of_kind.filter(move |(_, case)| case.is_impatient == is_impatient && wanted(case));
+                let of_kind = of_kind
+                    .filter(move |(_, case)| case.is_impatient == is_impatient && wanted(case));
                 let queue = Arc::new(Mutex::new(of_kind));
-                let lanes = front.lanes.iter().filter(|door| door.is_impatient == is_impatient);
+                let lanes = front
+                    .lanes
+                    .iter()
+                    .filter(|door| door.is_impatient == is_impatient);
                 for door in lanes {
                     let (queue, results, record) = (Arc::clone(&queue), &results, &record);
                     scope.spawn(move || {
@@ -80,7 +93,8 @@ fn odd_messages_are_taken_as_by_nginx_or_haproxy_or_it_is_said_why_not() {
                             let next = queue.lock().unwrap().next();
                             let Some((number, case)) = next else { return };
                             let recorded = record.get(case.name, front.kind);
-                            let is_told = recorded.is_some_and(|seen| !seen.engine.contains("not told"));
+                            let is_told =
+                                recorded.is_some_and(|seen| !seen.engine.contains("not told"));
                             let is_told = is_told || front.kind == Kind::Ours;
                             let result = judge::observe(case, front.kind, door, is_told);
                             results.lock().unwrap().insert((number, front.kind), result);
@@ -126,5 +140,8 @@ fn odd_messages_are_taken_as_by_nginx_or_haproxy_or_it_is_said_why_not() {
         record.write(&cases);
     }
     assert!(wrongs.is_empty(), "\n{wrongs}");
-    assert!(record.is_documented(&cases), "docs/api_server.md is out of step; record anew");
+    assert!(
+        record.is_documented(&cases),
+        "docs/api_server.md is out of step; record anew"
+    );
 }

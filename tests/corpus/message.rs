@@ -70,7 +70,8 @@ impl Message {
         let codings = self.all("transfer-encoding");
         let lengths = self.all("content-length");
         if !codings.is_empty() && !lengths.is_empty() {
-            self.doubts.push("both Content-Length and Transfer-Encoding".to_owned());
+            self.doubts
+                .push("both Content-Length and Transfer-Encoding".to_owned());
         }
         if lengths.len() > 1 {
             self.doubts.push("two Content-Length".to_owned());
@@ -83,7 +84,8 @@ impl Message {
             }
             (coding, length) => {
                 let length = length.map_or("", String::as_str);
-                self.doubts.push(format!("its framing: {coding:?}, {length:?}"));
+                self.doubts
+                    .push(format!("its framing: {coding:?}, {length:?}"));
                 Framing::Close
             }
         }
@@ -157,7 +159,10 @@ impl Message {
         let mut kept: Vec<_> = self.headers.iter().collect();
         kept.retain(|(name, _)| !without.contains(&name.as_str()));
         kept.sort_by(|a, b| a.0.cmp(&b.0));
-        let mut lines: Vec<_> = kept.iter().map(|(name, value)| line("", name, value)).collect();
+        let mut lines: Vec<_> = kept
+            .iter()
+            .map(|(name, value)| line("", name, value))
+            .collect();
         if lines.len() > 5 {
             lines = vec![format!("{} headers", lines.len())];
         }
@@ -171,7 +176,10 @@ impl Message {
 }
 
 fn line(kind: &str, name: &str, value: &str) -> String {
-    format!("{kind}{name}: {}", in_short(value.as_bytes()).trim_matches('"'))
+    format!(
+        "{kind}{name}: {}",
+        in_short(value.as_bytes()).trim_matches('"')
+    )
 }
 
 /// Bytes in a few characters.

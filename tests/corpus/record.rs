@@ -75,7 +75,8 @@ impl Record {
 
     /// The cases in which `api_server` differs from both others.
     fn table(&self, cases: &[Arc<Case>]) -> String {
-        let mut text = "| what comes | nginx | HAProxy | here | why |\n|---|---|---|---|---|\n".to_owned();
+        let mut text =
+            "| what comes | nginx | HAProxy | here | why |\n|---|---|---|---|---|\n".to_owned();
         for case in cases {
             let Some(why) = case.because else { continue };
             let _ = write!(text, "| {} ", case.name);

@@ -27,45 +27,146 @@ fn framings() -> Vec<Case> {
     vec![
         with("answer: a length", "Content-Length: 9", "hello end"),
         with("answer: chunks", "Transfer-Encoding: chunked", chunked),
-        answers("answer: until close, by HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\nhello end").then(Close),
-        answers("answer: until close, by HTTP/1.1", "HTTP/1.1 200 OK\r\n\r\nhello end").then(Close),
-        with("answer: until close, said", "Connection: close", "hello end").then(Close),
+        answers(
+            "answer: until close, by HTTP/1.0",
+            "HTTP/1.0 200 OK\r\n\r\nhello end",
+        )
+        .then(Close),
+        answers(
+            "answer: until close, by HTTP/1.1",
+            "HTTP/1.1 200 OK\r\n\r\nhello end",
+        )
+        .then(Close),
+        with(
+            "answer: until close, said",
+            "Connection: close",
+            "hello end",
+        )
+        .then(Close),
         answers(
             "answer: HTTP/1.0 with keep-alive",
             "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 9\r\n\r\nhello end",
         ),
-        answers("answer: HTTP/1.0 with a length", "HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\nhello end")
-            .then(Close),
+        answers(
+            "answer: HTTP/1.0 with a length",
+            "HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\nhello end",
+        )
+        .then(Close),
         answers(
             "answer: HTTP/1.0 with chunks",
             format!("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}"),
         )
         .then(Close),
-        with("answer: a length and chunks", "Content-Length: 1\r\nTransfer-Encoding: chunked", chunked),
-        with("answer: chunks and a length", "Transfer-Encoding: chunked\r\nContent-Length: 1", chunked),
-        with("answer: a length of 0 and chunks", "Content-Length: 0\r\nTransfer-Encoding: chunked", chunked),
-        with("answer: a larger length and chunks", "Content-Length: 99\r\nTransfer-Encoding: chunked", chunked),
-        with("answer: two lengths", "Content-Length: 5\r\nContent-Length: 9", "hello end"),
-        with("answer: two lengths, the first right", "Content-Length: 9\r\nContent-Length: 5", "hello end"),
-        with("answer: the same length twice", "Content-Length: 9\r\nContent-Length: 9", "hello end"),
-        with("answer: a length in a list", "Content-Length: 9, 9", "hello end"),
-        with("answer: two lengths in a list", "Content-Length: 5, 9", "hello end"),
-        with("answer: a negative length", "Content-Length: -9", "hello end").then(Close),
-        with("answer: a length with a plus", "Content-Length: +9", "hello end").then(Close),
-        with("answer: a length in words", "Content-Length: nine", "hello end").then(Close),
+        with(
+            "answer: a length and chunks",
+            "Content-Length: 1\r\nTransfer-Encoding: chunked",
+            chunked,
+        ),
+        with(
+            "answer: chunks and a length",
+            "Transfer-Encoding: chunked\r\nContent-Length: 1",
+            chunked,
+        ),
+        with(
+            "answer: a length of 0 and chunks",
+            "Content-Length: 0\r\nTransfer-Encoding: chunked",
+            chunked,
+        ),
+        with(
+            "answer: a larger length and chunks",
+            "Content-Length: 99\r\nTransfer-Encoding: chunked",
+            chunked,
+        ),
+        with(
+            "answer: two lengths",
+            "Content-Length: 5\r\nContent-Length: 9",
+            "hello end",
+        ),
+        with(
+            "answer: two lengths, the first right",
+            "Content-Length: 9\r\nContent-Length: 5",
+            "hello end",
+        ),
+        with(
+            "answer: the same length twice",
+            "Content-Length: 9\r\nContent-Length: 9",
+            "hello end",
+        ),
+        with(
+            "answer: a length in a list",
+            "Content-Length: 9, 9",
+            "hello end",
+        ),
+        with(
+            "answer: two lengths in a list",
+            "Content-Length: 5, 9",
+            "hello end",
+        ),
+        with(
+            "answer: a negative length",
+            "Content-Length: -9",
+            "hello end",
+        )
+        .then(Close),
+        with(
+            "answer: a length with a plus",
+            "Content-Length: +9",
+            "hello end",
+        )
+        .then(Close),
+        with(
+            "answer: a length in words",
+            "Content-Length: nine",
+            "hello end",
+        )
+        .then(Close),
         with("answer: an empty length", "Content-Length:", "hello end").then(Close),
-        with("answer: a length of 2^64 + 9", "Content-Length: 18446744073709551625", "hello end").then(Close),
-        with("answer: gzip, chunked", "Transfer-Encoding: gzip, chunked", chunked),
-        with("answer: chunked, gzip", "Transfer-Encoding: chunked, gzip", chunked).then(Close),
-        with("answer: gzip as a coding", "Transfer-Encoding: gzip", "hello end").then(Close),
-        with("answer: chunked twice", "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", chunked),
-        with("answer: identity", "Transfer-Encoding: identity", "hello end").then(Close),
+        with(
+            "answer: a length of 2^64 + 9",
+            "Content-Length: 18446744073709551625",
+            "hello end",
+        )
+        .then(Close),
+        with(
+            "answer: gzip, chunked",
+            "Transfer-Encoding: gzip, chunked",
+            chunked,
+        ),
+        with(
+            "answer: chunked, gzip",
+            "Transfer-Encoding: chunked, gzip",
+            chunked,
+        )
+        .then(Close),
+        with(
+            "answer: gzip as a coding",
+            "Transfer-Encoding: gzip",
+            "hello end",
+        )
+        .then(Close),
+        with(
+            "answer: chunked twice",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+            chunked,
+        ),
+        with(
+            "answer: identity",
+            "Transfer-Encoding: identity",
+            "hello end",
+        )
+        .then(Close),
         with("answer: Chunked", "Transfer-Encoding: Chunked", chunked),
         with("answer: xchunked", "Transfer-Encoding: xchunked", chunked).then(Close),
-        sends("answer to HTTP/1.0: chunks", "GET /a HTTP/1.0\r\nHost: t\r\n\r\n")
-            .engine([reply(ok("Transfer-Encoding: chunked", chunked))]),
-        sends("answer to HTTP/1.0: until close", "GET /a HTTP/1.0\r\nHost: t\r\n\r\n")
-            .engine([reply("HTTP/1.1 200 OK\r\n\r\nhello end"), Close]),
+        sends(
+            "answer to HTTP/1.0: chunks",
+            "GET /a HTTP/1.0\r\nHost: t\r\n\r\n",
+        )
+        .engine([reply(ok("Transfer-Encoding: chunked", chunked))]),
+        sends(
+            "answer to HTTP/1.0: until close",
+            "GET /a HTTP/1.0\r\nHost: t\r\n\r\n",
+        )
+        .engine([reply("HTTP/1.1 200 OK\r\n\r\nhello end"), Close]),
         sends("answer to HEAD: a length", HEAD).engine([reply(ok("Content-Length: 9", ""))]),
         sends("answer to HEAD: chunks", HEAD).engine([reply(ok("Transfer-Encoding: chunked", ""))]),
         sends("answer to HEAD: no framing", HEAD).engine([reply("HTTP/1.1 200 OK\r\n\r\n")]),
@@ -76,41 +177,85 @@ fn framings() -> Vec<Case> {
 fn chunks() -> Vec<Case> {
     let with = |name, body: &str| answers(name, ok("Transfer-Encoding: chunked", body)).then(Close);
     vec![
-        with("answer: a chunk's extension", "9;a=b\r\nhello end\r\n0\r\n\r\n"),
+        with(
+            "answer: a chunk's extension",
+            "9;a=b\r\nhello end\r\n0\r\n\r\n",
+        ),
         with("answer: trailers", "9\r\nhello end\r\n0\r\nX-A: 1\r\n\r\n"),
-        with("answer: a chunk's size that is none", "5\r\nhello\r\nxyz\r\n end\r\n0\r\n\r\n"),
-        with("answer: a first chunk's size that is none", "xyz\r\nhello\r\n0\r\n\r\n"),
-        with("answer: a chunk's size of 2^64 + 5", "10000000000000005\r\nhello\r\n0\r\n\r\n"),
-        with("answer: a chunk that is longer than its size", "4\r\nhello\r\n0\r\n\r\n"),
+        with(
+            "answer: a chunk's size that is none",
+            "5\r\nhello\r\nxyz\r\n end\r\n0\r\n\r\n",
+        ),
+        with(
+            "answer: a first chunk's size that is none",
+            "xyz\r\nhello\r\n0\r\n\r\n",
+        ),
+        with(
+            "answer: a chunk's size of 2^64 + 5",
+            "10000000000000005\r\nhello\r\n0\r\n\r\n",
+        ),
+        with(
+            "answer: a chunk that is longer than its size",
+            "4\r\nhello\r\n0\r\n\r\n",
+        ),
         with("answer: LF after a chunk", "9\r\nhello end\n0\r\n\r\n"),
         with("answer: chunks cut in a chunk", "9\r\nhello"),
         with("answer: chunks cut in a size", "5\r\nhello\r\n4"),
         with("answer: chunks cut between chunks", "5\r\nhello\r\n"),
-        with("answer: chunks cut in the last chunk", "5\r\nhello\r\n0\r\n"),
+        with(
+            "answer: chunks cut in the last chunk",
+            "5\r\nhello\r\n0\r\n",
+        ),
         with("answer: chunks cut before the first", ""),
-        answers("answer: chunks reset in a chunk", ok("Transfer-Encoding: chunked", "9\r\nhello"))
-            .then(Pause(100))
-            .then(Reset),
+        answers(
+            "answer: chunks reset in a chunk",
+            ok("Transfer-Encoding: chunked", "9\r\nhello"),
+        )
+        .then(Pause(100))
+        .then(Reset),
     ]
 }
 
 fn breaks() -> Vec<Case> {
-    let posts = |name| sends(name, "POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello");
+    let posts = |name| {
+        sends(
+            name,
+            "POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\n\r\nhello",
+        )
+    };
     vec![
         answers("answer: cut in a length", ok("Content-Length: 9", "hello")).then(Close),
-        answers("answer: cut before the body of a length", ok("Content-Length: 9", "")).then(Close),
-        answers("answer: reset in a length", ok("Content-Length: 9", "hello")).then(Pause(100)).then(Reset),
-        answers("answer: reset in a body until close", "HTTP/1.1 200 OK\r\n\r\nhello")
-            .then(Pause(100))
-            .then(Reset),
+        answers(
+            "answer: cut before the body of a length",
+            ok("Content-Length: 9", ""),
+        )
+        .then(Close),
+        answers(
+            "answer: reset in a length",
+            ok("Content-Length: 9", "hello"),
+        )
+        .then(Pause(100))
+        .then(Reset),
+        answers(
+            "answer: reset in a body until close",
+            "HTTP/1.1 200 OK\r\n\r\nhello",
+        )
+        .then(Pause(100))
+        .then(Reset),
         answers("answer: cut in the status line", "HTTP/1.1 20").then(Close),
         answers("answer: cut in the head", "HTTP/1.1 200 OK\r\nContent-Le").then(Close),
-        answers("answer: cut before the head's end", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n").then(Close),
+        answers(
+            "answer: cut before the head's end",
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n",
+        )
+        .then(Close),
         posts("answer to POST: none, closed").engine([Close]),
         posts("answer to POST: none, reset").engine([Reset]),
         answers("answer: none, closed", "").engine([Close]),
         answers("answer: none, reset", "").engine([Reset]),
-        posts("answer to POST: closed before it is read").reading(Reads::Nothing).engine([Close]),
+        posts("answer to POST: closed before it is read")
+            .reading(Reads::Nothing)
+            .engine([Close]),
         posts("answer to POST: closed after an interim one")
             .engine([reply("HTTP/1.1 102 Processing\r\n\r\n"), Close]),
     ]
@@ -122,29 +267,85 @@ fn statuses() -> Vec<Case> {
     let length = "Content-Length: 9\r\n\r\nhello end";
     let head = "Content-Length: 9\r\n\r\n";
     vec![
-        with("answer: 100 before it", "HTTP/1.1 100 Continue", &format!("\r\n{good}")),
-        with("answer: 102 before it", "HTTP/1.1 102 Processing", &format!("\r\n{good}")),
-        with("answer: 103 before it", "HTTP/1.1 103 Early Hints", &format!("Link: </a>\r\n\r\n{good}")),
+        with(
+            "answer: 100 before it",
+            "HTTP/1.1 100 Continue",
+            &format!("\r\n{good}"),
+        ),
+        with(
+            "answer: 102 before it",
+            "HTTP/1.1 102 Processing",
+            &format!("\r\n{good}"),
+        ),
+        with(
+            "answer: 103 before it",
+            "HTTP/1.1 103 Early Hints",
+            &format!("Link: </a>\r\n\r\n{good}"),
+        ),
         with(
             "answer: 100, 103 and 103 before it",
             "HTTP/1.1 100 Continue",
             &format!("\r\nHTTP/1.1 103 E\r\n\r\nHTTP/1.1 103 E\r\n\r\n{good}"),
         ),
-        with("answer: 101, not asked for", "HTTP/1.1 101 Switching", "Upgrade: x\r\nConnection: upgrade\r\n\r\nhello end"),
-        with("answer: 100 with a length", "HTTP/1.1 100 Continue", &format!("Content-Length: 0\r\n\r\n{good}")),
+        with(
+            "answer: 101, not asked for",
+            "HTTP/1.1 101 Switching",
+            "Upgrade: x\r\nConnection: upgrade\r\n\r\nhello end",
+        ),
+        with(
+            "answer: 100 with a length",
+            "HTTP/1.1 100 Continue",
+            &format!("Content-Length: 0\r\n\r\n{good}"),
+        ),
         with("answer: 204", "HTTP/1.1 204 No Content", "\r\n"),
-        with("answer: 204 with a length of 0", "HTTP/1.1 204 No Content", "Content-Length: 0\r\n\r\n"),
+        with(
+            "answer: 204 with a length of 0",
+            "HTTP/1.1 204 No Content",
+            "Content-Length: 0\r\n\r\n",
+        ),
         with("answer: 204 with a body", "HTTP/1.1 204 No Content", length),
-        with("answer: 204 with chunks", "HTTP/1.1 204 No Content", "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-        with("answer: 205 with a length of 0", "HTTP/1.1 205 Reset Content", "Content-Length: 0\r\n\r\n"),
-        with("answer: 205 with a body", "HTTP/1.1 205 Reset Content", length),
-        with("answer: 206", "HTTP/1.1 206 Partial Content", &format!("Content-Range: bytes 0-8/99\r\n{length}")),
-        with("answer: 304", "HTTP/1.1 304 Not Modified", "ETag: \"a\"\r\n\r\n"),
-        with("answer: 304 with a length", "HTTP/1.1 304 Not Modified", head),
-        with("answer: 304 with a body", "HTTP/1.1 304 Not Modified", length),
+        with(
+            "answer: 204 with chunks",
+            "HTTP/1.1 204 No Content",
+            "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ),
+        with(
+            "answer: 205 with a length of 0",
+            "HTTP/1.1 205 Reset Content",
+            "Content-Length: 0\r\n\r\n",
+        ),
+        with(
+            "answer: 205 with a body",
+            "HTTP/1.1 205 Reset Content",
+            length,
+        ),
+        with(
+            "answer: 206",
+            "HTTP/1.1 206 Partial Content",
+            &format!("Content-Range: bytes 0-8/99\r\n{length}"),
+        ),
+        with(
+            "answer: 304",
+            "HTTP/1.1 304 Not Modified",
+            "ETag: \"a\"\r\n\r\n",
+        ),
+        with(
+            "answer: 304 with a length",
+            "HTTP/1.1 304 Not Modified",
+            head,
+        ),
+        with(
+            "answer: 304 with a body",
+            "HTTP/1.1 304 Not Modified",
+            length,
+        ),
         with("answer: 299", "HTTP/1.1 299 Odd", length),
         with("answer: 418", "HTTP/1.1 418 Teapot", length),
-        with("answer: 429 with Retry-After", "HTTP/1.1 429 Too Many", &format!("Retry-After: 7\r\n{length}")),
+        with(
+            "answer: 429 with Retry-After",
+            "HTTP/1.1 429 Too Many",
+            &format!("Retry-After: 7\r\n{length}"),
+        ),
         with("answer: 500", "HTTP/1.1 500 Error", length),
         with("answer: 503", "HTTP/1.1 503 Busy", length),
         with("answer: 600", "HTTP/1.1 600 Odd", length),
@@ -155,35 +356,76 @@ fn statuses() -> Vec<Case> {
         with("answer: a status in words", "HTTP/1.1 OK OK", length).then(Close),
         with("answer: no reason", "HTTP/1.1 200", length),
         with("answer: an empty reason", "HTTP/1.1 200 ", length),
-        with("answer: a reason that is not ASCII", "HTTP/1.1 200 Schön", length),
+        with(
+            "answer: a reason that is not ASCII",
+            "HTTP/1.1 200 Schön",
+            length,
+        ),
         with("answer: HTTP/2.0", "HTTP/2.0 200 OK", length).then(Close),
         with("answer: HTTP/1.2", "HTTP/1.2 200 OK", length).then(Close),
         with("answer: http/1.1", "http/1.1 200 OK", length).then(Close),
         answers("answer: no HTTP", "hello end").then(Close),
-        answers("answer: no HTTP, several lines", "hello\r\nContent-Length: 9\r\n\r\nhello end").then(Close),
-        answers("answer: the beginning of TLS", b"\x15\x03\x01\x00\x02\x02\x46".as_slice()).then(Close),
+        answers(
+            "answer: no HTTP, several lines",
+            "hello\r\nContent-Length: 9\r\n\r\nhello end",
+        )
+        .then(Close),
+        answers(
+            "answer: the beginning of TLS",
+            b"\x15\x03\x01\x00\x02\x02\x46".as_slice(),
+        )
+        .then(Close),
         with("answer: an empty line before it", "", good),
-        with("answer: 302", "HTTP/1.1 302 Found", "Location: http://t/b\r\nContent-Length: 0\r\n\r\n"),
+        with(
+            "answer: 302",
+            "HTTP/1.1 302 Found",
+            "Location: http://t/b\r\nContent-Length: 0\r\n\r\n",
+        ),
     ]
 }
 
 fn heads() -> Vec<Case> {
-    let with = |name, lines: &str| answers(name, ok(&format!("{lines}\r\nContent-Length: 9"), "hello end"));
+    let with = |name, lines: &str| {
+        answers(
+            name,
+            ok(&format!("{lines}\r\nContent-Length: 9"), "hello end"),
+        )
+    };
     let many = |count: usize| {
-        let lines: Vec<_> = (0..count).map(|number| format!("X-{number}: {number}")).collect();
+        let lines: Vec<_> = (0..count)
+            .map(|number| format!("X-{number}: {number}"))
+            .collect();
         lines.join("\r\n")
     };
     vec![
-        with("answer: two Set-Cookie", "Set-Cookie: a=1; Path=/\r\nSet-Cookie: b=2"),
-        with("answer: the same header twice", "X-A: 1\r\nX-B: 2\r\nX-A: 3"),
-        with("answer: Date and Server", &format!("Date: {DATE}\r\nServer: engine")),
-        with("answer: Content-Encoding", "Content-Encoding: gzip\r\nVary: Accept-Encoding"),
+        with(
+            "answer: two Set-Cookie",
+            "Set-Cookie: a=1; Path=/\r\nSet-Cookie: b=2",
+        ),
+        with(
+            "answer: the same header twice",
+            "X-A: 1\r\nX-B: 2\r\nX-A: 3",
+        ),
+        with(
+            "answer: Date and Server",
+            &format!("Date: {DATE}\r\nServer: engine"),
+        ),
+        with(
+            "answer: Content-Encoding",
+            "Content-Encoding: gzip\r\nVary: Accept-Encoding",
+        ),
         with("answer: a type", "Content-Type: application/json"),
-        with("answer: hints for proxies", "X-Accel-Buffering: no\r\nX-Accel-Expires: 0"),
+        with(
+            "answer: hints for proxies",
+            "X-Accel-Buffering: no\r\nX-Accel-Expires: 0",
+        ),
         with("answer: an empty value", "X-A:"),
         with("answer: a folded header", "X-A: 1\r\n 2"),
         with("answer: a space before the colon", "X-A : 1"),
-        with("answer: a length with a space before the colon", "Content-Length : 5"),
+        with(
+            "answer: a length with a space before the colon",
+            "Content-Length : 5",
+        ),
         with("answer: no colon", "X-A"),
         with("answer: no name", ": 1"),
         with("answer: a space in a name", "X A: 1"),
@@ -191,17 +433,38 @@ fn heads() -> Vec<Case> {
         with("answer: a CR in a value", "X-A: 1\r2"),
         with("answer: a control character in a value", "X-A: 1\x012"),
         with("answer: UTF-8 in a value", "X-A: ä"),
-        answers("answer: LF at the ends of lines", "HTTP/1.1 200 OK\nContent-Length: 9\n\nhello end"),
+        answers(
+            "answer: LF at the ends of lines",
+            "HTTP/1.1 200 OK\nContent-Length: 9\n\nhello end",
+        ),
         with("answer: 50 headers", &many(50)),
         with("answer: 150 headers", &many(150)),
-        with("answer: a header of 3,000 bytes", &format!("X-A: {}", "a".repeat(3000))),
-        with("answer: a header of 12,000 bytes", &format!("X-A: {}", "a".repeat(12_000))),
-        with("answer: a header of 600,000 bytes", &format!("X-A: {}", "a".repeat(600_000))),
-        with("answer: Connection that lists a header", "Connection: X-A\r\nX-A: 1"),
-        with("answer: Keep-Alive", "Connection: keep-alive\r\nKeep-Alive: timeout=1"),
+        with(
+            "answer: a header of 3,000 bytes",
+            &format!("X-A: {}", "a".repeat(3000)),
+        ),
+        with(
+            "answer: a header of 12,000 bytes",
+            &format!("X-A: {}", "a".repeat(12_000)),
+        ),
+        with(
+            "answer: a header of 600,000 bytes",
+            &format!("X-A: {}", "a".repeat(600_000)),
+        ),
+        with(
+            "answer: Connection that lists a header",
+            "Connection: X-A\r\nX-A: 1",
+        ),
+        with(
+            "answer: Keep-Alive",
+            "Connection: keep-alive\r\nKeep-Alive: timeout=1",
+        ),
         with("answer: Connection: close", "Connection: close").then(Close),
         with("answer: Connection: close, and open", "Connection: close"),
-        with("answer: Proxy-Authenticate", "Proxy-Authenticate: Basic\r\nWWW-Authenticate: Basic"),
+        with(
+            "answer: Proxy-Authenticate",
+            "Proxy-Authenticate: Basic\r\nWWW-Authenticate: Basic",
+        ),
         with("answer: Upgrade", "Upgrade: h2c\r\nConnection: Upgrade"),
         with("answer: Trailer", "Trailer: X-A"),
     ]
@@ -215,12 +478,24 @@ fn connections() -> Vec<Case> {
         "a".repeat(90_000)
     );
     vec![
-        answers("answer: two answers", format!("{good}HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")),
-        answers("answer: a longer body than its length", format!("{good}poison")),
+        answers(
+            "answer: two answers",
+            format!("{good}HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison"),
+        ),
+        answers(
+            "answer: a longer body than its length",
+            format!("{good}poison"),
+        ),
         answers("answer: another answer after a while", &good)
             .then(Pause(100))
             .then(reply("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")),
-        answers("answer: bytes after the last chunk", ok("Transfer-Encoding: chunked", "9\r\nhello end\r\n0\r\n\r\npoison")),
+        answers(
+            "answer: bytes after the last chunk",
+            ok(
+                "Transfer-Encoding: chunked",
+                "9\r\nhello end\r\n0\r\n\r\npoison",
+            ),
+        ),
         answers("answer: CRLF after a body", format!("{good}\r\n")),
         answers("answer: closed after it, not said", &good).then(Close),
         sends("answer: before the body is read", &large)
@@ -228,7 +503,10 @@ fn connections() -> Vec<Case> {
             .engine([reply(format!("{early}\r\nhello end"))]),
         sends("answer: before the body is read, and closed", &large)
             .reading(Reads::Head)
-            .engine([reply(format!("{early}Connection: close\r\n\r\nhello end")), Close]),
+            .engine([
+                reply(format!("{early}Connection: close\r\n\r\nhello end")),
+                Close,
+            ]),
         does(
             "answer: before the body is sent",
             [
@@ -251,7 +529,10 @@ fn connections() -> Vec<Case> {
 
 fn timing() -> Vec<Case> {
     let event = "c\r\ndata: one\n\n\n\r\n";
-    let head = ok("Content-Type: text/event-stream\r\nTransfer-Encoding: chunked", "");
+    let head = ok(
+        "Content-Type: text/event-stream\r\nTransfer-Encoding: chunked",
+        "",
+    );
     let mut hundred = vec![reply(&head)];
     hundred.extend((0..100).flat_map(|_| [reply("2\r\nhi\r\n"), Pause(1)]));
     hundred.push(reply("3\r\nend\r\n0\r\n\r\n"));
@@ -270,16 +551,40 @@ fn timing() -> Vec<Case> {
                 .flat_map(|byte| [reply([byte]), Pause(1)])
                 .collect::<Vec<_>>(),
         ),
-        answers("answer: none at all", "").engine([UntilTold]).impatient(),
-        answers("answer: half a head, then silence", "HTTP/1.1 200 OK\r\nConte").then(UntilTold).impatient(),
-        answers("answer: silence in a length", ok("Content-Length: 9", "hello")).then(UntilTold).impatient(),
-        answers("answer: silence in a stream", &head).then(reply(event)).then(UntilTold).impatient(),
-        answers("answer: silence in a body until close", "HTTP/1.1 200 OK\r\n\r\nhello")
+        answers("answer: none at all", "")
+            .engine([UntilTold])
+            .impatient(),
+        answers(
+            "answer: half a head, then silence",
+            "HTTP/1.1 200 OK\r\nConte",
+        )
+        .then(UntilTold)
+        .impatient(),
+        answers(
+            "answer: silence in a length",
+            ok("Content-Length: 9", "hello"),
+        )
+        .then(UntilTold)
+        .impatient(),
+        answers("answer: silence in a stream", &head)
+            .then(reply(event))
             .then(UntilTold)
             .impatient(),
-        answers("answer: an interim one, then silence", "HTTP/1.1 102 Processing\r\n\r\n")
-            .then(UntilTold)
-            .impatient(),
-        answers("answer: a megabyte", ok("Content-Length: 1000003", &("a".repeat(1_000_000) + "end"))),
+        answers(
+            "answer: silence in a body until close",
+            "HTTP/1.1 200 OK\r\n\r\nhello",
+        )
+        .then(UntilTold)
+        .impatient(),
+        answers(
+            "answer: an interim one, then silence",
+            "HTTP/1.1 102 Processing\r\n\r\n",
+        )
+        .then(UntilTold)
+        .impatient(),
+        answers(
+            "answer: a megabyte",
+            ok("Content-Length: 1000003", &("a".repeat(1_000_000) + "end")),
+        ),
     ]
 }

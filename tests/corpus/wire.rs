@@ -71,7 +71,9 @@ impl Wire {
     pub(crate) fn through(&mut self, mark: &[u8]) -> Result<Vec<u8>, Stop> {
         let mut from = 0;
         loop {
-            let found = self.buffer[from..].windows(mark.len()).position(|part| part == mark);
+            let found = self.buffer[from..]
+                .windows(mark.len())
+                .position(|part| part == mark);
             if let Some(found) = found {
                 return Ok(self.buffer.drain(..from + found + mark.len()).collect());
             }

@@ -2,7 +2,7 @@
 
 use crate::deployment::{PROGRAM, agent, free_address, start};
 use headcount_tests::eventually;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command};
 use std::sync::Arc;
@@ -94,6 +94,52 @@ pub(crate) fn odd_engine(
         }
     });
     address
+}
+
+/// An engine that answers each request with these bytes, and closes the connection.
+pub(crate) fn engine_that_says(answer: impl Into<String>) -> SocketAddr {
+    let answer = answer.into();
+    odd_engine(move |connection| {
+        if !read_head(connection).is_empty() {
+            say(connection, &answer);
+        }
+    })
+}
+
+/// An engine that answers with the request that it got, head and body.
+pub(crate) fn mirror() -> SocketAddr {
+    odd_engine(|connection| {
+        loop {
+            let mut got = read_request(connection);
+            if got.is_empty() {
+                return;
+            }
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", got.len());
+            got.insert_str(0, &head);
+            say(connection, &got);
+        }
+    })
+}
+
+/// Reads a request, head and body, as text. Empty if there is none.
+pub(crate) fn read_request(connection: &mut BufReader<TcpStream>) -> String {
+    let mut got = read_head(connection);
+    let head = got.to_lowercase();
+    if head.contains("transfer-encoding: chunked") {
+        while !got.ends_with("0\r\n\r\n") {
+            if !matches!(connection.read_line(&mut got), Ok(1..)) {
+                return String::new();
+            }
+        }
+    } else if let Some((_, length)) = head.split_once("content-length: ") {
+        let length = length.lines().next().unwrap().parse().unwrap();
+        let mut body = vec![0; length];
+        if connection.read_exact(&mut body).is_err() {
+            return String::new();
+        }
+        got.push_str(&String::from_utf8_lossy(&body));
+    }
+    got
 }
 
 /// Reads the head of a request, as text. Empty if there is none.

@@ -2,17 +2,24 @@
 //! them, every count is what it should be, soon.
 
 mod addresses;
+mod again;
+mod batches;
+mod bodies;
 mod clients;
 mod deployment;
 mod draining;
 mod engine;
 mod engines;
+mod framing;
+mod hosts;
 mod itself;
 mod keepalive;
 mod kills;
+mod leaving;
 mod load;
 mod names;
 mod network;
+mod pages;
 mod proxying;
 mod reload;
 mod resolver;

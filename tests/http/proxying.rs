@@ -139,7 +139,7 @@ fn other_protocols_are_refused_clearly() {
 }
 
 #[test]
-fn bodies_go_both_ways_piece_by_piece() {
+fn bodies_go_both_ways_piece_by_piece_if_none_is_held() {
     // Answers each line of the body before it reads the next.
     let engine = odd_engine(|connection| {
         if read_head(connection).is_empty() {
@@ -162,7 +162,7 @@ fn bodies_go_both_ways_piece_by_piece() {
             say(connection, &format!("{size:x}\r\n{chunk}"));
         }
     });
-    let deployment = Deployment::start(&[engine], &[]);
+    let deployment = Deployment::start(&[engine], &["--max-held", "0"]);
     let head = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
     let mut stream = Stream::send(deployment.address, head);
     for _ in 0..5 {

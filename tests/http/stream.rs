@@ -90,6 +90,20 @@ impl Stream {
         false
     }
 
+    /// Says that nothing more will be sent.
+    pub(crate) fn shut(&mut self) {
+        let connection = self.connection.get_ref();
+        connection.shutdown(std::net::Shutdown::Write).unwrap();
+    }
+
+    /// All the rest up to the end of the connection; fails if that is reset.
+    pub(crate) fn rest_unless_reset(&mut self) -> std::io::Result<String> {
+        self.head();
+        let mut rest = String::new();
+        self.connection.read_to_string(&mut rest)?;
+        Ok(rest)
+    }
+
     /// Reads exactly so many bytes of what comes.
     pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];

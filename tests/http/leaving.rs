@@ -1,0 +1,115 @@
+//! A client that has left holds no place, whatever it has sent that nobody has read yet.
+
+use crate::deployment::Deployment;
+use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};
+use crate::stream::Stream;
+use headcount_tests::eventually;
+use std::time::Instant;
+
+/// What a client may send behind its request.
+const BEHIND: [&str; 4] = [
+    "",
+    "\r\n",
+    "GET /second HTTP/1.1\r\nHost: t\r\n\r\n",
+    "no request at all",
+];
+
+fn post(body: &str) -> String {
+    let length = body.len();
+    format!("POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n\r\n{body}")
+}
+
+/// Fails if what it held is there only until something else ends it: nothing does within minutes.
+fn soon(start: Instant) {
+    let time = start.elapsed().as_secs();
+    assert!(time < 30, "noticed after {time} s");
+}
+
+#[test]
+fn who_leaves_before_the_answer_is_noticed_whatever_lies_unread() {
+    let engines = MockEngine::several(1, "0.05");
+    let options = ["--workers=1", "--max-in-flight", "1"];
+    let deployment = Deployment::start(&addresses(&engines), &options);
+    for behind in BEHIND {
+        for half in [false, true] {
+            // In one piece, in hours.
+            let request = post("{\"max_tokens\":1000000}");
+            let mut stream = Stream::send(deployment.address, &format!("{request}{behind}"));
+            engines[0].comes_to_run(1);
+            assert_eq!(deployment.total(), 1);
+            let start = Instant::now();
+            if half {
+                // Nothing will come after it: as much as to have left.
+                stream.shut();
+                assert!(stream.is_ended());
+            }
+            drop(stream);
+            deployment.settles();
+            engines[0].becomes_idle();
+            soon(start);
+        }
+    }
+    assert_eq!(engines[0].stat("aborted"), 2 * BEHIND.len() as u64);
+}
+
+#[test]
+fn who_leaves_within_the_answer_is_noticed_though_the_engine_says_nothing() {
+    // Begins, and then thinks for hours.
+    let engine = odd_engine(|connection| {
+        if !read_head(connection).is_empty() {
+            say(
+                connection,
+                "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun",
+            );
+            read_head(connection);
+        }
+    });
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    for behind in BEHIND {
+        let get = format!("GET / HTTP/1.1\r\nHost: t\r\n\r\n{behind}");
+        let mut stream = Stream::send(deployment.address, &get);
+        assert_eq!(stream.status(), 200);
+        assert_eq!(stream.bytes(5), b"begun");
+        assert_eq!(deployment.total(), 1);
+        let start = Instant::now();
+        drop(stream);
+        deployment.settles();
+        soon(start);
+    }
+}
+
+#[test]
+fn requests_behind_one_another_are_answered_in_turn() {
+    let engines = MockEngine::several(1, "0.01");
+    let deployment = Deployment::start(&addresses(&engines), &["--workers=1"]);
+    let requests = post("{\"max_tokens\":3}").repeat(5);
+    let end = "GET /health HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
+    let mut stream = Stream::send(deployment.address, &format!("{requests}{end}"));
+    let said = format!("{}{}", stream.head().to_owned(), stream.rest().0);
+    assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 6, "{said}");
+    deployment.settles();
+    assert_eq!(engines[0].stat("served"), 5);
+    assert_eq!(engines[0].stat("aborted"), 0);
+}
+
+/// More than a client can have in its own socket before it reads.
+const ANSWER: usize = 256 << 10;
+
+#[test]
+fn an_engine_that_has_finished_is_free_though_its_client_does_not_read() {
+    let engine = odd_engine(|connection| {
+        while !read_head(connection).is_empty() {
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {ANSWER}\r\n\r\n");
+            say(connection, &head);
+            say(connection, &"x".repeat(ANSWER));
+        }
+    });
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    let mut stream = Stream::send(deployment.address, "GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+    eventually("its admission", || {
+        deployment.table.snapshot().engines[0].admitted == 1
+    });
+    deployment.settles();
+    assert_eq!(stream.status(), 200);
+    assert_eq!(stream.bytes(ANSWER).len(), ANSWER);
+}

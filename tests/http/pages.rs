@@ -1,0 +1,49 @@
+//! `/health` and `/metrics` are answered here, whatever the method.
+
+use crate::deployment::Deployment;
+use crate::engine::engine_that_says;
+use crate::stream::Stream;
+
+#[test]
+fn head_is_answered_like_get_without_the_body() {
+    // One that is asked by mistake is found out.
+    let engine = engine_that_says("HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n");
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    for path in ["/health", "/metrics"] {
+        let ask = |method: &str| {
+            let line = format!("{method} {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+            let mut stream = Stream::send(deployment.address, &line);
+            assert_eq!(stream.status(), 200, "{method} {path}");
+            let head = stream.head().to_lowercase();
+            let lines = ["content-type", "content-length"].map(|name| {
+                let line = head.lines().find(|line| line.starts_with(name));
+                line.unwrap_or_default().to_owned()
+            });
+            (lines, stream.rest().0)
+        };
+        let (of_get, page) = ask("GET");
+        let (of_head, nothing) = ask("HEAD");
+        assert!(page.len() > 10 && nothing.is_empty());
+        assert_eq!(of_get, of_head);
+    }
+}
+
+#[test]
+fn other_methods_are_told_which_there_are() {
+    let engine = engine_that_says("HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n");
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    for path in ["/health", "/metrics"] {
+        for method in ["POST", "PUT", "DELETE", "OPTIONS"] {
+            let request =
+                format!("{method} {path} HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n");
+            let mut stream = Stream::send(deployment.address, &request);
+            assert_eq!(stream.status(), 405, "{method} {path}");
+            assert!(
+                stream
+                    .head()
+                    .to_lowercase()
+                    .contains("allow: get, head\r\n")
+            );
+        }
+    }
+}
