@@ -8,9 +8,9 @@
 use crate::refusal::Refusal;
 use crate::upload::Upload;
 use hyper::header::{self, HeaderName, HeaderValue};
-use hyper::http::uri::Authority;
+use hyper::http::uri::{Authority, PathAndQuery};
 use hyper::http::{request, response};
-use hyper::{HeaderMap, StatusCode, Version};
+use hyper::{HeaderMap, Method, StatusCode, Uri, Version};
 
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
@@ -27,9 +27,23 @@ pub(crate) fn check_request(head: &request::Parts) -> Result<(), Refusal> {
         }
         _ => {}
     }
+    if !is_target(&head.method, &head.uri) {
+        return Err(Refusal::Target);
+    }
     match coding(&head.headers) {
         Coding::None | Coding::Chunked => Ok(()),
         Coding::Other => Err(Refusal::TransferCoding),
+    }
+}
+
+/// A path, or a whole URL; or what has neither, for the methods that are about no resource (RFC 9112,
+/// section 3.2). Of all else hyper makes the path `/`, for which the client did not ask.
+fn is_target(method: &Method, target: &Uri) -> bool {
+    let path = target.path_and_query().map_or("", PathAndQuery::as_str);
+    match (target.scheme(), target.authority()) {
+        (Some(_), Some(_)) => true,
+        (None, None) => path.starts_with('/') || (method == Method::OPTIONS && path == "*"),
+        _ => method == Method::CONNECT,
     }
 }
 

@@ -80,23 +80,30 @@ impl Wish {
     /// that has no others.
     pub(crate) fn take(&self, worker: &Worker, tried: &[usize]) -> Result<Places, Refusal> {
         match self.take_with(self.tokens, worker, tried) {
-            Err(Refusal::Saturated) => {}
-            result => return result,
+            Ok(places) => return Ok(places),
+            Err(NoPlace::Other(refusal)) => return Err(refusal),
+            Err(NoPlace::Full { passes: true }) if self.requests == 1 => {
+                return Err(Refusal::Saturated);
+            }
+            Err(NoPlace::Full { .. }) => {}
         }
-        let most = Most::of(worker);
+        let most = Most::of(worker, self.requests);
         if self.requests > most.requests {
             return Err(Refusal::TooManySequences {
                 asked: self.requests.into(),
                 most: most.requests,
             });
         }
-        match self.tokens > most.tokens {
-            true => self.take_with(most.tokens, worker, tried),
-            false => Err(Refusal::Saturated),
+        if self.tokens <= most.tokens {
+            return Err(Refusal::Saturated);
         }
+        (self.take_with(most.tokens, worker, tried)).map_err(|no_place| match no_place {
+            NoPlace::Full { .. } => Refusal::Saturated,
+            NoPlace::Other(refusal) => refusal,
+        })
     }
 
-    fn take_with(&self, tokens: u32, worker: &Worker, tried: &[usize]) -> Result<Places, Refusal> {
+    fn take_with(&self, tokens: u32, worker: &Worker, tried: &[usize]) -> Result<Places, NoPlace> {
         let others = self.requests - 1;
         // What does not divide evenly is the first one's.
         let of_each = tokens / self.requests;
@@ -111,10 +118,12 @@ impl Wish {
             }
             let first = match worker.frontend.route_with(&request) {
                 Ok(permit) => permit,
-                Err(Error::Saturated { .. }) => return Err(Refusal::Saturated),
-                Err(Error::Unavailable { .. }) if is_full => return Err(Refusal::Saturated),
-                Err(Error::Unavailable { .. }) => return Err(Refusal::NoEngine),
-                Err(error) => return Err(Refusal::Table(error)),
+                Err(Error::Saturated { passes, .. }) => return Err(NoPlace::Full { passes }),
+                Err(Error::Unavailable { .. }) if is_full => {
+                    return Err(NoPlace::Full { passes: true });
+                }
+                Err(Error::Unavailable { .. }) => return Err(NoPlace::Other(Refusal::NoEngine)),
+                Err(error) => return Err(NoPlace::Other(Refusal::Table(error))),
             };
             let request = Request::new().tokens(of_each).pin(first.engine());
             let others = match others {
@@ -126,7 +135,7 @@ impl Wish {
                 Err(Error::Saturated { .. }) => is_full = true,
                 // Drained or gone since the first one was placed.
                 Err(Error::Unavailable { .. } | Error::NoSuchEngine { .. }) => {}
-                Err(error) => return Err(Refusal::Table(error)),
+                Err(error) => return Err(NoPlace::Other(Refusal::Table(error))),
             }
             closed.push(first.engine());
         }
@@ -156,28 +165,43 @@ pub(crate) fn check_room(worker: &Worker) -> Result<(), Refusal> {
     if has_room { Ok(()) } else { Err(refusal) }
 }
 
-/// The most that a request can ever be given at once, when nothing else is in flight.
+/// Why no places were taken.
+#[derive(Debug)]
+enum NoPlace {
+    /// There is no room. `passes`: for as much, there may be later.
+    Full {
+        passes: bool,
+    },
+    Other(Refusal),
+}
+
+/// The most that one request can ever be given, when nothing else is in flight.
 #[derive(Debug)]
 struct Most {
     requests: u32,
+    /// Where so many requests have room.
     tokens: u32,
 }
 
 impl Most {
-    fn of(worker: &Worker) -> Self {
+    fn of(worker: &Worker, requests: u32) -> Self {
         let view = worker.table.snapshot();
-        let most = |cap: fn(&EngineView) -> Option<u32>, total: Option<u32>| {
-            let caps = view
-                .engines
-                .iter()
-                .map(|engine| cap(engine).unwrap_or(u32::MAX));
-            caps.max()
-                .unwrap_or(u32::MAX)
-                .min(total.unwrap_or(u32::MAX))
+        let or_total = |most: Option<u32>, total: Option<u32>| {
+            most.unwrap_or(u32::MAX).min(total.unwrap_or(u32::MAX))
         };
+        let caps = || {
+            let engines = view.engines.iter();
+            engines.map(|e| [e.max_in_flight, e.max_tokens].map(|cap| cap.unwrap_or(u32::MAX)))
+        };
+        let tokens = caps()
+            .filter(|[most, _]| *most >= requests)
+            .map(|[_, tokens]| tokens);
         Self {
-            requests: most(|engine| engine.max_in_flight, view.max_in_flight),
-            tokens: most(|engine| engine.max_tokens, view.max_tokens),
+            requests: or_total(
+                caps().map(|[requests, _]| requests).max(),
+                view.max_in_flight,
+            ),
+            tokens: or_total(tokens.max(), view.max_tokens),
         }
     }
 }

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use headcount::Table;
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
-use hyper::header::{HOST, HeaderValue, UPGRADE};
+use hyper::header::{CONNECTION, HOST, HeaderValue, UPGRADE};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, Uri, Version};
 use std::error::Error;
@@ -180,10 +180,18 @@ async fn pass_on(
     }
 }
 
-/// `h2c` is offered by clients that are as happy without, and may be ignored (RFC 9110, 7.8).
+/// An offer of another protocol may be ignored (RFC 9110, section 7.8), and is, as other proxies do. But who
+/// asks for a WebSocket cannot do without.
 fn asks_for_another_protocol(head: &Parts) -> bool {
-    let upgrade = head.headers.get(UPGRADE);
-    head.method == Method::CONNECT || upgrade.is_some_and(|protocol| protocol != "h2c")
+    let lists = |name, what: &str| {
+        let values = head.headers.get_all(name).iter();
+        values.filter_map(|value| value.to_str().ok()).any(|value| {
+            value
+                .split(',')
+                .any(|item| item.trim().eq_ignore_ascii_case(what))
+        })
+    };
+    head.method == Method::CONNECT || lists(CONNECTION, "upgrade") && lists(UPGRADE, "websocket")
 }
 
 /// The path and query alone, for a client that has named the host as well.

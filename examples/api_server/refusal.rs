@@ -43,6 +43,8 @@ pub(crate) enum Refusal {
     LengthRequired,
     #[error("the request {0}; name one in the field Host")]
     Host(&'static str),
+    #[error("the target of the request is no path; begin it with / or http://")]
+    Target,
     #[error("the body has a transfer coding other than chunked; send it with chunked alone")]
     TransferCoding,
     #[error("this path answers GET and HEAD only")]
@@ -64,7 +66,9 @@ impl Refusal {
             }
             Self::LengthRequired => StatusCode::LENGTH_REQUIRED,
             Self::Body(upload::Cut::TooSlow { .. }) => StatusCode::REQUEST_TIMEOUT,
-            Self::Body(upload::Cut::BrokenOff) | Self::Host(_) => StatusCode::BAD_REQUEST,
+            Self::Body(upload::Cut::BrokenOff) | Self::Host(_) | Self::Target => {
+                StatusCode::BAD_REQUEST
+            }
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::TransferCoding | Self::Upgrade => StatusCode::NOT_IMPLEMENTED,
             Self::Table(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -86,6 +90,7 @@ impl Refusal {
             Self::Body(upload::Cut::BrokenOff) => "body_broken_off",
             Self::LengthRequired => "length_required",
             Self::Host(_) => "invalid_host",
+            Self::Target => "invalid_target",
             Self::TransferCoding => "transfer_coding_not_supported",
             Self::Method => "method_not_allowed",
             Self::Upgrade => "upgrade_not_supported",

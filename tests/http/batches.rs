@@ -154,6 +154,31 @@ fn a_full_engine_that_seems_less_loaded_does_not_hide_one_with_room() {
 }
 
 #[test]
+fn an_estimate_has_to_fit_where_all_its_requests_do() {
+    let engines = MockEngine::several(2, "0.05");
+    let [many, few] = [0, 1].map(|engine| engines[engine].address);
+    let many = format!("http://{many} max_in_flight=100 max_tokens=10");
+    let few = format!("http://{few} max_in_flight=2 max_tokens=1000");
+    let options = [
+        "--workers=1",
+        "--policy",
+        "tokens",
+        "--engine",
+        &many,
+        "--engine",
+        &few,
+    ];
+    let deployment = Deployment::start(&[], &options);
+    // Five have room at the first only, and so count ten tokens at most.
+    let prompt = "x".repeat(400);
+    let five = post(&deployment, &format!("\"prompt\":\"{prompt}\",\"n\":5"));
+    eventually("its places", || deployment.in_flight() == [5, 0]);
+    assert_eq!(deployment.table.snapshot().engines[0].tokens, 10);
+    drop(five);
+    deployment.settles();
+}
+
+#[test]
 fn no_cap_makes_room_for_any_number() {
     let deployment = Deployment::start(&[mirror()], &["--workers=1"]);
     for n in ["16385", "4294967296", "99999999999999999999", "1e300"] {

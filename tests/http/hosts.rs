@@ -59,7 +59,12 @@ fn targets_arrive_as_they_were_sent() {
         "/v1/models?x=1?y=2",
         "*",
     ] {
-        for method in ["GET", "OPTIONS"] {
+        let methods = if target == "*" {
+            &["OPTIONS"][..]
+        } else {
+            &["GET", "OPTIONS"]
+        };
+        for method in methods {
             let request =
                 format!("{method} {target} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
             let got = Stream::send(deployment.address, &request).rest().0;
@@ -67,6 +72,50 @@ fn targets_arrive_as_they_were_sent() {
             assert!(got.starts_with(&line), "{line:?}: {got}");
         }
     }
+}
+
+#[test]
+fn a_target_that_is_no_path_is_refused_and_not_taken_for_another() {
+    let deployment = Deployment::start(&[mirror()], &["--workers=1"]);
+    for line in [
+        "GET t:80",
+        "GET a",
+        "GET ?a",
+        "GET *",
+        "POST t:80",
+        "OPTIONS a",
+    ] {
+        let request = format!("{line} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+        let mut stream = Stream::send(deployment.address, &request);
+        assert_eq!(stream.status(), 400, "{line}");
+    }
+    let request = "GET http://t?a=b HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
+    let got = Stream::send(deployment.address, request).rest().0;
+    assert!(got.starts_with("GET /?a=b HTTP/1.1\r\n"), "{got}");
+}
+
+#[test]
+fn offers_of_other_protocols_are_ignored_where_they_may_be() {
+    let deployment = Deployment::start(&[mirror()], &["--workers=1"]);
+    for (lines, status) in [
+        ("Upgrade: websocket\r\nConnection: close", 200),
+        ("Upgrade: x/1\r\nConnection: close, upgrade", 200),
+        (
+            "Upgrade: h2c, x\r\nConnection: close, Upgrade, HTTP2-Settings",
+            200,
+        ),
+        ("Upgrade: WebSocket\r\nConnection: keep-alive, Upgrade", 501),
+        ("Upgrade: h2c, websocket\r\nConnection: Upgrade", 501),
+    ] {
+        let request = format!("GET / HTTP/1.1\r\nHost: t\r\n{lines}\r\n\r\n");
+        let mut stream = Stream::send(deployment.address, &request);
+        assert_eq!(stream.status(), status, "{lines}");
+        if status == 200 {
+            let got = stream.rest().0.to_lowercase();
+            assert!(!got.contains("upgrade"), "{got}");
+        }
+    }
+    deployment.settles();
 }
 
 #[test]
