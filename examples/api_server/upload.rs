@@ -47,7 +47,7 @@ pub(crate) enum Cut {
 }
 
 impl Upload {
-    /// Takes in a body, or its beginning.
+    /// Takes in a body, or its beginning. One that says that it is longer than it may be was refused before.
     pub(crate) async fn hold(mut body: Incoming, options: &Options) -> Result<Self, Cut> {
         let limit = options.max_body;
         let mut held = BytesMut::new();
@@ -75,9 +75,6 @@ impl Upload {
                 Ok(None) => break,
                 Err(_) => return Err(Cut::TooSlow { limit: pause }),
             }
-        }
-        if held.len() as u64 > limit {
-            return Err(Cut::TooLarge { limit });
         }
         Ok(Self {
             held: held.freeze(),

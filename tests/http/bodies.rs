@@ -256,6 +256,23 @@ fn a_body_of_unknown_length_that_is_longer_than_what_is_held_needs_one_if_tokens
 }
 
 #[test]
+fn a_body_longer_than_what_is_held_counts_with_all_its_bytes() {
+    let engines = MockEngine::several(1, "0.05");
+    let options = ["--workers=1", "--max-held", "1000", "--policy", "tokens"];
+    let deployment = Deployment::start(&addresses(&engines), &options);
+    let body = format!(
+        "{{\"max_tokens\":100000,\"prompt\":\"{}\"}}",
+        "x".repeat(40_000)
+    );
+    let head = format!("{HEAD}Content-Length: {}\r\n\r\n", body.len());
+    let expected = body.len().div_ceil(4) as u32;
+    assert_eq!(tokens_of(&deployment, &[format!("{head}{body}")]), expected);
+    let (first, second) = body.split_at(2_000);
+    let pieces = [head, first.to_owned(), second.to_owned()];
+    assert_eq!(tokens_of(&deployment, &pieces), expected);
+}
+
+#[test]
 fn a_body_is_asked_for_only_if_there_is_a_place() {
     let engines = MockEngine::several(1, "0.02");
     let options = ["--workers=1", "--max-in-flight", "1", "--max-body", "1000"];

@@ -107,8 +107,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a small body has no limit",
         "examples/api_server/upload.rs",
         &[(
-            "                if kept.len() as u64 > limit {\n                    return Err(Cut::TooLarge { limit });\n                }\n",
-            "",
+            "            if held.len() as u64 > limit {\n",
+            "            if false {\n",
         )],
         Catcher::Test("http", "a_small_body"),
     ),
@@ -116,8 +116,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a body that makes no sense is the server's mistake",
         "examples/api_server/refusal.rs",
         &[(
-            "Self::Body(upload::Cut::BrokenOff) => StatusCode::BAD_REQUEST",
-            "Self::Body(upload::Cut::BrokenOff) => StatusCode::INTERNAL_SERVER_ERROR",
+            "Self::Target => {\n                StatusCode::BAD_REQUEST",
+            "Self::Target => {\n                StatusCode::INTERNAL_SERVER_ERROR",
         )],
         Catcher::Test("http", "a_body_that_makes_no_sense"),
     ),
@@ -181,47 +181,35 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a rest of text is no token",
         "examples/api_server/prompt.rs",
-        &[("bytes.div_ceil(4)", "bytes / 4")],
+        &[("(text.div_ceil(4).", "((text / 4).")],
         Catcher::Test("http", "tokens_are_counted_wherever"),
     ),
     fault(
         "of a long body only the beginning counts",
         "examples/api_server/prompt.rs",
         &[(
-            "                bytes = length;",
-            "                bytes = seen.len() as u64;",
+            "tokens: length.div_ceil(4),",
+            "tokens: (seen.len() as u64).div_ceil(4),",
         )],
-        Catcher::Test("http", "tokens_are_counted_wherever"),
+        Catcher::Test("http", "longer_than_what_is_held_counts"),
     ),
     fault(
         "tokens by number do not count",
         "examples/api_server/prompt.rs",
-        &[(
-            "                self.tokens = self.tokens.saturating_add(1);\n",
-            "",
-        )],
+        &[("        self.found.numbers += 1;\n", "")],
         Catcher::Test("http", "tokens_are_counted_wherever"),
     ),
     fault(
         "parts of a message do not count",
         "examples/api_server/prompt.rs",
-        &[("[\"content\", \"text\"]", "[\"content\"]")],
+        &[("\"content\" | \"text\" =>", "\"content\" =>")],
         Catcher::Test("http", "tokens_are_counted_wherever"),
     ),
     fault(
         "the engine that broke off is asked again",
         "examples/api_server/proxy.rs",
-        &[("        tried.push(permit.engine());\n", "")],
+        &[("        tried.push(places.engine());\n", "")],
         Catcher::Test("http", "who_broke_off"),
-    ),
-    fault(
-        "what is too large for one engine is too large",
-        "examples/api_server/proxy.rs",
-        &[(
-            "(engines.iter()).all(|e| e.max_tokens",
-            "(engines.iter()).any(|e| e.max_tokens",
-        )],
-        Catcher::Test("http", "what_the_list_says"),
     ),
     fault(
         "weights of the list come later",

@@ -8,6 +8,7 @@ mod face;
 mod frontends;
 mod fronts;
 mod ids;
+mod messages;
 mod opening;
 mod process;
 mod publishing;
@@ -102,6 +103,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         process::FAULTS,
         face::FAULTS,
         fronts::FAULTS,
+        messages::FAULTS,
         steps::FAULTS,
         configuring::FAULTS,
         wheel::FAULTS,

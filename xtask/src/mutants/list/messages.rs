@@ -1,0 +1,138 @@
+//! Requests and answers on their way through the API servers: framing, bodies, places, leaving.
+
+use super::{Catcher, Mutant, fault};
+
+pub(super) const FAULTS: &[Mutant] = &[
+    fault(
+        "a client that leaves before the answer is seen only by what it sends",
+        "examples/api_server/client.rs",
+        &[(
+            "let _ = self.stream.ready(Interest::PRIORITY).await;",
+            "std::future::pending::<()>().await;",
+        )],
+        Catcher::Test("http", "who_leaves_before_the_answer"),
+    ),
+    fault(
+        "bytes that nobody reads are taken for leaving",
+        "examples/api_server/client.rs",
+        &[("ready(Interest::PRIORITY)", "ready(Interest::READABLE)")],
+        Catcher::Test("http", "requests_behind_one_another"),
+    ),
+    fault(
+        "an answer under way does not see its client leave",
+        "examples/api_server/answer.rs",
+        &[("if next.is_pending()\n", "if next.is_ready()\n")],
+        Catcher::Test("http", "who_leaves_within_the_answer"),
+    ),
+    fault(
+        "an answer that was cut looks whole to a client of old",
+        "examples/api_server/answer.rs",
+        &[("self.client.reset_at_close()", "{}")],
+        Catcher::Test("http", "an_answer_that_is_cut"),
+    ),
+    fault(
+        "a connection with two lengths is used again",
+        "examples/api_server/framing.rs",
+        &[(
+            "    Ok(is_clear)\n",
+            "    let _ = is_clear;\n    Ok(true)\n",
+        )],
+        Catcher::Test("http", "a_connection_with_two_lengths"),
+    ),
+    fault(
+        "a length goes on beside chunks",
+        "examples/api_server/framing.rs",
+        &[("length.filter(|_| is_clear && ", "length.filter(|_| ")],
+        Catcher::Test("http", "goes_by_its_chunks"),
+    ),
+    fault(
+        "a coding of an answer is forgotten",
+        "examples/api_server/framing.rs",
+        &[("if coding == Coding::Other {", "if false {")],
+        Catcher::Test("http", "end_or_coding_is_unclear_is_a_bad_gateway"),
+    ),
+    fault(
+        "a body in chunks is left out where few have one",
+        "examples/api_server/framing.rs",
+        &[(
+            "            headers.insert(header::TRANSFER_ENCODING, chunked);\n",
+            "            let _ = chunked;\n",
+        )],
+        Catcher::Test("http", "a_body_in_chunks_reaches"),
+    ),
+    fault(
+        "a batch counts as one",
+        "examples/api_server/prompt.rs",
+        &[(
+            "requests: prompts.saturating_mul(answers),",
+            "requests: answers.min(1),",
+        )],
+        Catcher::Test("http", "a_request_counts_what"),
+    ),
+    fault(
+        "a batch is spread over engines",
+        "examples/api_server/places.rs",
+        &[(".tokens(of_each).pin(first.engine())", ".tokens(of_each)")],
+        Catcher::Test("http", "several_are_placed_at_one"),
+    ),
+    fault(
+        "an engine without room for a batch hides others",
+        "examples/api_server/places.rs",
+        &[(
+            "Err(Error::Saturated { .. }) => is_full = true,",
+            "Err(Error::Saturated { .. }) => return Err(NoPlace::Full { passes: is_full }),",
+        )],
+        Catcher::Test("http", "does_not_hide_one_with_room"),
+    ),
+    fault(
+        "an estimate that is too large is refused for ever",
+        "examples/api_server/places.rs",
+        &[(
+            "if self.tokens <= most.tokens {",
+            "if self.tokens <= u32::MAX {",
+        )],
+        Catcher::Test("http", "pictures_and_sounds"),
+    ),
+    fault(
+        "the engine is blamed for a slow client",
+        "examples/api_server/exchange.rs",
+        &[(
+            "waited.as_ref().map_or(Duration::ZERO, Waited::so_far)",
+            "waited.as_ref().map_or(Duration::ZERO, |_| Duration::ZERO)",
+        )],
+        Catcher::Test("http", "who_keeps_an_engine_waiting"),
+    ),
+    fault(
+        "a client that drips keeps its place",
+        "examples/api_server/patience.rs",
+        &[(
+            "self.limit().saturating_sub(self.waited.so_far());",
+            "self.limit();",
+        )],
+        Catcher::Test("http", "who_keeps_an_engine_waiting"),
+    ),
+    fault(
+        "a body is asked for that has no place",
+        "examples/api_server/proxy.rs",
+        &[("true => places::check_room(worker),", "true => Ok(()),")],
+        Catcher::Test("http", "a_body_is_asked_for"),
+    ),
+    fault(
+        "an engine that closed an idle connection is given up",
+        "examples/api_server/exchange.rs",
+        &[(
+            "Some(again) if used_before => {",
+            "Some(again) if used_before && is_unsent => {",
+        )],
+        Catcher::Test("http", "one_that_may_be_repeated"),
+    ),
+    fault(
+        "a target that is none is the path of all",
+        "examples/api_server/framing.rs",
+        &[(
+            "_ => method == Method::CONNECT,",
+            "_ => method != Method::TRACE,",
+        )],
+        Catcher::Test("http", "a_target_that_is_no_path"),
+    ),
+];
