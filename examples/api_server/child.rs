@@ -27,7 +27,7 @@ pub(crate) fn start(mut command: Command) -> io::Result<(Child, Option<ChildStdi
 }
 
 /// Waits for a process whose lifeline is cut; for somewhat longer than it was told to take.
-pub(crate) async fn finish(mut child: Child, patience: Duration) {
+pub(crate) async fn finish(child: &mut Child, patience: Duration) {
     if timeout(patience + Duration::from_secs(2), child.wait())
         .await
         .is_err()

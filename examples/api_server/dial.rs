@@ -10,6 +10,8 @@ use hyper_util::rt::TokioIo;
 use rustix::io::Errno;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed}; // one thread has it
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpStream;
@@ -27,6 +29,8 @@ pub(crate) struct Dialer {
     limit: Duration,
     keepalive: Keepalive,
     names: Names,
+    /// Connections for requests that are open, in use or not.
+    open: Arc<AtomicUsize>,
 }
 
 /// Why there is no connection.
@@ -50,6 +54,7 @@ impl Dialer {
             limit: options.connect_timeout,
             keepalive: Keepalive::of_engines(options),
             names: Names::new(options.resolve_every),
+            open: Arc::default(),
         }
     }
 
@@ -59,9 +64,19 @@ impl Dialer {
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) =
             handshake.map_err(|error| Failure::Engine(io::Error::other(error)))?;
-        // Its errors are those of the requests that it carries.
-        tokio::spawn(async move { drop(connection.await) });
+        let open = Arc::clone(&self.open);
+        open.fetch_add(1, Relaxed);
+        tokio::spawn(async move {
+            // Its errors are those of the requests that it carries.
+            let _ = connection.await;
+            open.fetch_sub(1, Relaxed);
+        });
         Ok(sender)
+    }
+
+    /// How many connections for requests are open.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Relaxed)
     }
 
     /// A stream to an engine.

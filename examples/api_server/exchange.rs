@@ -58,7 +58,7 @@ pub(crate) async fn send(
         let used_before = idle.is_some();
         let mut connection = match idle {
             Some(connection) => connection,
-            None => match worker.dialer.connect(engine).await {
+            None => match worker.connect(engine).await {
                 Ok(connection) => connection,
                 Err(dial::Failure::ThisHost(error)) => return Err(Failure::NoConnection(error)),
                 Err(dial::Failure::NoAddress(error)) => {
@@ -129,6 +129,14 @@ impl Idle {
             .entry(engine)
             .or_default()
             .push((connection, Instant::now()));
+    }
+
+    /// Closes one, so that its descriptor is free.
+    pub(crate) fn close_one(&self) {
+        let mut engines = self.lock();
+        if let Some(connections) = engines.values_mut().find(|kept| !kept.is_empty()) {
+            drop(connections.remove(0));
+        }
     }
 
     /// Closes those that nobody has used for a while, and forgets engines that are gone.

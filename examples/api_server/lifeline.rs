@@ -39,23 +39,45 @@ impl End {
 
     /// Returns when it is time to end, and says why.
     pub(crate) async fn comes(&mut self) -> &'static str {
+        loop {
+            if let Word::End(why) = self.next().await {
+                return why;
+            }
+        }
+    }
+
+    /// What is to be done next.
+    pub(crate) async fn next(&mut self) -> Word {
         tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-            () = cut(self.lifeline.as_ref()) => "the end of the parent",
+            _ = self.terminate.recv() => Word::End("SIGTERM"),
+            _ = self.interrupt.recv() => Word::End("SIGINT"),
+            word = word(self.lifeline.as_ref()) => word,
         }
     }
 }
 
-async fn cut(lifeline: Option<&Receiver>) {
+/// What a process is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Word {
+    /// It is to end soon: balancers shall send requests elsewhere.
+    Drain,
+    /// It is to end now, for this reason.
+    End(&'static str),
+}
+
+/// What the parent writes into the lifeline for `Word::Drain`; its end is the other word.
+pub(crate) const DRAIN: &[u8] = b"drain\n";
+
+async fn word(lifeline: Option<&Receiver>) -> Word {
     let Some(lifeline) = lifeline else {
         return std::future::pending().await;
     };
-    // Nothing is ever written to it, so whatever ends the wait ends the parent.
     while lifeline.readable().await.is_ok() {
         match lifeline.try_read(&mut [0; 16]) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            _ => return,
+            Ok(1..) => return Word::Drain,
+            _ => break,
         }
     }
+    Word::End("the end of the parent")
 }

@@ -33,6 +33,9 @@ mod affinity;
 mod answer;
 mod child;
 mod client;
+mod connection;
+mod counters;
+mod descriptors;
 mod dial;
 mod engine_list;
 mod error;
@@ -51,12 +54,15 @@ mod places;
 mod probe;
 mod prompt;
 mod proxy;
+mod record;
 mod refusal;
 mod resolve;
 mod status;
+mod systemd;
 mod table_path;
 mod upload;
 mod worker;
+mod workers;
 
 use crate::error::Error;
 use crate::options::Options;
@@ -66,9 +72,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let result = match (options.mock_engine, options.listener) {
+    descriptors::raise();
+    let result = match (options.mock_engine, options.inherited()) {
         (Some(address), _) => run(mock_engine::serve(address, options)),
-        (None, Some(descriptor)) => run(worker::serve(descriptor, options)),
+        (None, Some(inherited)) => run(worker::serve(inherited, options)),
         (None, None) => run(parent::serve(options)),
     };
     match result {

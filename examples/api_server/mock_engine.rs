@@ -92,10 +92,13 @@ pub(crate) async fn start(count: usize) -> Result<(Vec<Entry>, Mocks), Error> {
     Ok((entries, mocks))
 }
 
-pub(crate) async fn end(mocks: Mocks) {
-    for (mock, lifeline) in mocks {
+pub(crate) async fn end(mocks: Mocks, at_once: bool) {
+    for (mut mock, lifeline) in mocks {
         drop(lifeline);
-        child::finish(mock, Duration::ZERO).await;
+        match at_once {
+            true => _ = mock.kill().await,
+            false => child::finish(&mut mock, Duration::ZERO).await,
+        }
     }
 }
 

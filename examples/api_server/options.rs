@@ -100,11 +100,21 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) client_idle_timeout: Duration,
 
+    /// How long a client may keep a connection without a request on it, in seconds: longer than a balancer in
+    /// front keeps them, so that it never uses one that is just being closed
+    #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = seconds)]
+    pub(crate) keepalive_timeout: Duration,
+
     /// The same as --engine-keepalive for clients
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = keepalive)]
     pub(crate) client_keepalive: Duration,
 
-    /// How long requests may go on after SIGTERM, in seconds
+    /// For how long after SIGTERM new requests are still served, while /health says 503 already, in seconds: as
+    /// long as a balancer in front takes to notice
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds_or_none)]
+    pub(crate) shutdown_delay: Duration,
+
+    /// How long requests may go on once no new ones are taken, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) drain_timeout: Duration,
 
@@ -115,6 +125,10 @@ pub(crate) struct Options {
     /// How often it is asked, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     pub(crate) probe_every: Duration,
+
+    /// Write a line of JSON for each request to standard output when it has ended
+    #[arg(long)]
+    pub(crate) access_log: bool,
 
     /// Be a mock engine at this address, and nothing else
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -131,6 +145,14 @@ pub(crate) struct Options {
     /// The listening socket of a worker
     #[arg(long, hide = true)]
     pub(crate) listener: Option<RawFd>,
+
+    /// The memory for the counts of all workers
+    #[arg(long, hide = true)]
+    pub(crate) counters: Option<RawFd>,
+
+    /// Which of the workers this is
+    #[arg(long, hide = true)]
+    pub(crate) number: Option<usize>,
 
     /// Standard input is the parent's lifeline
     #[arg(long, hide = true)]
@@ -150,7 +172,24 @@ pub(crate) enum Routing {
     PowerOfTwo,
 }
 
+/// What a worker has from its parent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inherited {
+    pub(crate) listener: RawFd,
+    pub(crate) counters: RawFd,
+    pub(crate) number: usize,
+}
+
 impl Options {
+    /// What this process has inherited, if it is a worker.
+    pub(crate) fn inherited(&self) -> Option<Inherited> {
+        Some(Inherited {
+            listener: self.listener?,
+            counters: self.counters?,
+            number: self.number?,
+        })
+    }
+
     pub(crate) fn policy(&self) -> Policy {
         match self.policy {
             Routing::InFlight => Policy::in_flight(),
@@ -180,8 +219,8 @@ fn seconds_or_none(text: &str) -> Result<Duration, String> {
         return Ok(Duration::ZERO);
     }
     match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=60.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("expected seconds, from 0 to 60".to_owned()),
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("expected seconds, from 0 to 3600".to_owned()),
     }
 }
 

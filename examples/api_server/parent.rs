@@ -1,29 +1,26 @@
 //! The parent: keeps the workers alive and the table true.
 
+use crate::counters::Counters;
 use crate::engine_list::{self, Entry};
 use crate::error::Error;
 use crate::keepalive::Keepalive;
 use crate::lifeline::End;
 use crate::notice::{say, tell};
 use crate::options::Options;
-use crate::{child, listener, mock_engine, probe, table_path};
+use crate::workers::{Stage, Workers};
+use crate::{listener, mock_engine, probe, systemd, table_path};
 use headcount::Table;
-use std::io;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::process::{Child, ChildStdin};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{interval, sleep};
 
 /// How many engines a table has room for, those included that were removed and still finish.
 const MAX_ENGINES: usize = 256;
 /// How many workers: those of this deployment, and of one before it that still finish.
 const MAX_FRONTENDS: usize = 256;
-/// Workers that end sooner than this after their start, again and again, wait as long before the next.
-const SHORT_LIFE: Duration = Duration::from_secs(1);
 const MOCK_ENGINES: usize = 4;
+/// How often the first worker is looked for.
+const LOOK: Duration = Duration::from_millis(10);
 
 pub(crate) async fn serve(options: Options) -> Result<(), Error> {
     // First, so that no signal finds the process without an answer.
@@ -36,48 +33,84 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
     };
     let table = open(&options)?;
     engine_list::put_into(&table, &list, &options)?;
-    // After the mock engines, which shall not inherit it.
+    // After the mock engines, which shall not inherit them.
     let socket = listener::bind(options.listen, Keepalive::of_clients(&options))?;
+    let counts = Counters::create()?;
     let address = socket
         .local_addr()
         .map_err(|source| Error::system("ask for the address of the socket", source))?;
-    let parent = Arc::new(Parent {
-        socket: listener::number(&socket),
-        table,
-        options,
-    });
-
-    let (stop, stopping) = watch::channel(false);
-    let mut workers = JoinSet::new();
-    for _ in 0..parent.options.workers {
-        workers.spawn(Arc::clone(&parent).keep_worker(stopping.clone()));
-    }
-    let probes = tokio::spawn(probe::probe(parent.table.clone(), parent.options.clone()));
-    let every = parent.options.probe_every;
-    let looks = tokio::spawn(table_path::watch(parent.table.clone(), every));
+    let mut workers = Workers::start(&table, &options, &socket, &counts);
+    let probes = tokio::spawn(probe::probe(table.clone(), options.clone()));
+    let looks = tokio::spawn(table_path::watch(table.clone(), options.probe_every));
     tell(format_args!("listening on http://{address}"));
     for engine in &list {
         tell(format_args!("engine {}", engine.name));
     }
 
-    let why = loop {
-        tokio::select! {
-            why = end.comes() => break why,
-            _ = reloads.recv() => match parent.reload() {
-                Ok(engines) => say(format_args!("SIGHUP: {engines} engines")),
-                Err(error) => say(format_args!("SIGHUP: {error}; the engines stay as they were")),
+    let why = run(&mut end, &mut reloads, &workers, &table, &options).await;
+    systemd::notify(systemd::STOPPING);
+    let is_forced = {
+        let finish = async {
+            if !options.shutdown_delay.is_zero() {
+                say(format_args!(
+                    "{why}: still serving for {} s, while /health says 503",
+                    options.shutdown_delay.as_secs_f32()
+                ));
+                workers.enter(Stage::Draining);
+                sleep(options.shutdown_delay).await;
             }
+            say(format_args!(
+                "{why}: finishing {} requests in flight, for at most {} s; a second signal ends them at once",
+                workers.in_flight(),
+                options.drain_timeout.as_secs_f32()
+            ));
+            // Workers empty the queue before they go; what comes after that is refused, not left waiting.
+            drop(socket);
+            workers.enter(Stage::Finishing);
+            workers.end().await;
+        };
+        tokio::select! {
+            () = finish => false,
+            _ = end.comes() => true,
         }
     };
-    say(format_args!("{why}: finishing what is in flight"));
-    // Workers empty the queue before they go; what comes after that is refused, not left waiting.
-    drop(socket);
-    let _ = stop.send(true);
-    while workers.join_next().await.is_some() {}
+    if is_forced {
+        let left = workers.in_flight();
+        say(format_args!(
+            "a second signal: ending with {left} requests in flight"
+        ));
+        workers.enter(Stage::Ending);
+        workers.end().await;
+    }
     probes.abort();
     looks.abort();
-    mock_engine::end(mocks).await;
+    mock_engine::end(mocks, is_forced).await;
     Ok(())
+}
+
+/// Returns when it is time to end, and says why.
+async fn run(
+    end: &mut End,
+    reloads: &mut Signal,
+    workers: &Workers,
+    table: &Table,
+    options: &Options,
+) -> &'static str {
+    let mut looks = interval(LOOK);
+    let mut is_up = false;
+    loop {
+        tokio::select! {
+            why = end.comes() => return why,
+            _ = reloads.recv() => match reload(table, options) {
+                Ok(engines) => say(format_args!("SIGHUP: {engines} engines")),
+                Err(error) => say(format_args!("SIGHUP: {error}; the engines stay as they were")),
+            },
+            _ = looks.tick(), if !is_up => if workers.are_up() {
+                is_up = true;
+                systemd::notify(systemd::READY);
+            }
+        }
+    }
 }
 
 /// The table of this deployment, or the one that the last has left.
@@ -95,85 +128,10 @@ fn open(options: &Options) -> Result<Table, Error> {
     })
 }
 
-#[derive(Debug)]
-struct Parent {
-    socket: String,
-    table: Table,
-    options: Options,
-}
-
-impl Parent {
-    /// Starts a worker, and another whenever it ends, until all shall stop.
-    async fn keep_worker(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
-        let mut short_lives = 0;
-        loop {
-            let started = Instant::now();
-            match self.start_worker() {
-                Ok((mut worker, lifeline)) => {
-                    let pid = worker.id().unwrap_or_default();
-                    tokio::select! {
-                        status = worker.wait() => match status {
-                            Ok(status) => say(format_args!("worker {pid}: {status}; starting another")),
-                            Err(error) => say(format_args!("worker {pid}: {error}; starting another")),
-                        },
-                        () = told(&mut stopping) => {
-                            drop(lifeline);
-                            child::finish(worker, self.options.drain_timeout).await;
-                        }
-                    }
-                    self.reap();
-                }
-                Err(error) => say(format_args!("cannot start a worker: {error}")),
-            }
-            let is_short = started.elapsed() < SHORT_LIFE;
-            short_lives = if is_short { short_lives + 1 } else { 0 };
-            let pause = if short_lives > 1 {
-                SHORT_LIFE
-            } else {
-                Duration::ZERO
-            };
-            // Once told, it is told for ever, so this returns at once then.
-            if timeout(pause, told(&mut stopping)).await.is_ok() {
-                return;
-            }
-        }
-    }
-
-    /// Worker and lifeline. The lifeline is apart because waiting for a child closes its input.
-    fn start_worker(&self) -> io::Result<(Child, Option<ChildStdin>)> {
-        let mut command = child::this_program();
-        command
-            .args(std::env::args_os().skip(1))
-            .args(["--lifeline", "--listener", &self.socket]);
-        self.table.pass_to(&mut command);
-        child::start(command)
-    }
-
-    /// What a worker held that has died is free again when this returns.
-    fn reap(&self) {
-        match self.table.reap() {
-            Ok(reaped) if reaped.requests > 0 => {
-                say(format_args!(
-                    "{} requests of dead workers returned",
-                    reaped.requests
-                ));
-            }
-            Ok(_) => {}
-            Err(error) => say(format_args!("{error}; trying again soon")),
-        }
-    }
-
-    fn reload(&self) -> Result<usize, Error> {
-        let list: Vec<Entry> = engine_list::read(&self.options)?.ok_or(Error::NoEngines {
-            place: "this deployment, which has mock engines,".to_owned(),
-        })?;
-        engine_list::put_into(&self.table, &list, &self.options)?;
-        Ok(list.len())
-    }
-}
-
-/// Returns when all shall stop.
-async fn told(stopping: &mut watch::Receiver<bool>) {
-    // Fails if nobody is left to tell, which comes to the same.
-    let _ = stopping.wait_for(|stop| *stop).await;
+fn reload(table: &Table, options: &Options) -> Result<usize, Error> {
+    let list: Vec<Entry> = engine_list::read(options)?.ok_or(Error::NoEngines {
+        place: "this deployment, which has mock engines,".to_owned(),
+    })?;
+    engine_list::put_into(table, &list, options)?;
+    Ok(list.len())
 }

@@ -13,7 +13,6 @@ use crate::status;
 use crate::upload::{self, Upload};
 use crate::worker::Worker;
 use bytes::Bytes;
-use headcount::Table;
 use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, HOST, HeaderValue, UPGRADE};
@@ -32,14 +31,9 @@ pub(crate) async fn answer(
     mut request: Request<Incoming>,
 ) -> Result<Response<Reply>, Left> {
     let id = headers::request_id(request.headers_mut());
-    let page: Option<fn(&Table) -> Response<Reply>> = match request.uri().path() {
-        "/health" => Some(status::health),
-        "/metrics" => Some(status::metrics),
-        _ => None,
-    };
-    let mut response = match (page, request.method()) {
+    let mut response = match (status::page(request.uri().path()), request.method()) {
         // The server leaves out the body of an answer to HEAD.
-        (Some(page), &Method::GET | &Method::HEAD) => page(&worker.table),
+        (Some(page), &Method::GET | &Method::HEAD) => page(&worker),
         (Some(_), _) => Refusal::Method.into_response(),
         (None, _) => tokio::select! {
             biased;

@@ -49,14 +49,20 @@ pub(crate) enum Refusal {
     TransferCoding,
     #[error("this path answers GET and HEAD only")]
     Method,
+    #[error("this process has as many clients as it has descriptors for; try again soon")]
+    TooManyConnections,
     #[error("connections are not handed over to other protocols here (no WebSocket, no CONNECT)")]
     Upgrade,
 }
 
+/// The code of a refusal, beside its response: for those who count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Code(pub(crate) &'static str);
+
 impl Refusal {
     fn status(&self) -> StatusCode {
         match self {
-            Self::Saturated | Self::NoEngine | Self::NoConnection(_) => {
+            Self::Saturated | Self::NoEngine | Self::NoConnection(_) | Self::TooManyConnections => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::EngineBrokeOff { .. } => StatusCode::BAD_GATEWAY,
@@ -84,6 +90,7 @@ impl Refusal {
             Self::EngineBrokeOff { .. } => "engine_broke_off",
             Self::EngineTooSlow { .. } => "engine_timeout",
             Self::NoConnection(_) => "no_connection",
+            Self::TooManyConnections => "too_many_connections",
             Self::Table(_) => "table",
             Self::Body(upload::Cut::TooLarge { .. }) => "body_too_large",
             Self::Body(upload::Cut::TooSlow { .. }) => "body_timeout",
@@ -110,6 +117,7 @@ impl Refusal {
             "code": self.code(),
         }});
         let mut response = json(status, &error);
+        response.extensions_mut().insert(Code(self.code()));
         match status {
             StatusCode::SERVICE_UNAVAILABLE => {
                 response.headers_mut().insert(RETRY_AFTER, RETRY);

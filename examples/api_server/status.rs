@@ -1,16 +1,35 @@
-//! `/health` and `/metrics`: any worker answers for the whole table.
+//! `/health`, `/live` and `/metrics`: any worker answers for the whole deployment.
 
 use crate::proxy::Reply;
 use crate::refusal::{json, text};
 use crate::table_path;
-use headcount::{EngineState, EngineView, Table};
+use crate::worker::Worker;
+use headcount::{EngineState, EngineView};
 use hyper::{Response, StatusCode};
 use std::fmt::Write;
 
-/// 200 if there is an engine that takes requests, else 503; in any case with all that there are.
-pub(crate) fn health(table: &Table) -> Response<Reply> {
-    let view = table.snapshot();
-    let is_well = view.engines.iter().any(|e| e.state == EngineState::Active);
+/// What answers at a path of ours.
+pub(crate) fn page(path: &str) -> Option<fn(&Worker) -> Response<Reply>> {
+    match path {
+        "/health" => Some(health),
+        "/live" => Some(live),
+        "/metrics" => Some(metrics),
+        _ => None,
+    }
+}
+
+/// 200 as long as this process works, whatever the engines do: one who restarts what is not alive has no
+/// reason to do so.
+fn live(_: &Worker) -> Response<Reply> {
+    json(StatusCode::OK, &serde_json::json!({"status": "alive"}))
+}
+
+/// 200 if there is an engine that takes requests and this deployment is to have more of them, else 503; in any
+/// case with all engines that there are.
+fn health(worker: &Worker) -> Response<Reply> {
+    let view = worker.table.snapshot();
+    let has_engine = view.engines.iter().any(|e| e.state == EngineState::Active);
+    let is_well = has_engine && !worker.is_draining();
     let engines = view.engines.iter().map(|engine| {
         serde_json::json!({
             "name": engine.name,
@@ -19,8 +38,12 @@ pub(crate) fn health(table: &Table) -> Response<Reply> {
         })
     });
     let content = serde_json::json!({
-        "status": if is_well { "ok" } else { "no engine" },
-        "table": table_path::name(table),
+        "status": match () {
+            () if worker.is_draining() => "draining",
+            () if has_engine => "ok",
+            () => "no engine",
+        },
+        "table": table_path::name(&worker.table),
         "workers": view.frontends.iter().filter(|f| f.alive).count(),
         "engines": engines.collect::<Vec<_>>(),
     });
@@ -86,8 +109,8 @@ const ENGINE_METRICS: [Metric; 8] = [
 ];
 
 /// The table in Prometheus' text format.
-pub(crate) fn metrics(table: &Table) -> Response<Reply> {
-    let view = table.snapshot();
+fn metrics(worker: &Worker) -> Response<Reply> {
+    let view = worker.table.snapshot();
     let mut out = String::new();
     for (name, kind, help, value) in ENGINE_METRICS {
         let name = format!("engine_{name}");
@@ -106,7 +129,7 @@ pub(crate) fn metrics(table: &Table) -> Response<Reply> {
         let labels = format!("frontend=\"{}\",pid=\"{}\"", frontend.slot, frontend.pid);
         sample(&mut out, name, &labels, frontend.in_flight as f64);
     }
-    if let Ok(state) = table.path_state() {
+    if let Ok(state) = worker.table.path_state() {
         let help =
             "1 if the table lies at its path or has none, 0 if its file was removed or replaced.";
         describe(&mut out, "table_linked", "gauge", help);
@@ -114,6 +137,7 @@ pub(crate) fn metrics(table: &Table) -> Response<Reply> {
         // Writing to a string cannot fail.
         let _ = writeln!(out, "headcount_table_linked {linked}");
     }
+    worker.counters.write(&mut out);
     text(StatusCode::OK, "text/plain; version=0.0.4", out)
 }
 

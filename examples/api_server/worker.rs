@@ -1,23 +1,33 @@
 //! A worker: accepts connections, until it is to end.
 
 use crate::affinity::Affinity;
-use crate::client::Client;
-use crate::dial::Dialer;
+use crate::client::{Client, Left};
+use crate::connection::{self, Limits, Noted, Phase};
+use crate::counters::Counters;
+use crate::descriptors::{Clients, Share};
+use crate::dial::{self, Dialer};
 use crate::error::Error;
-use crate::exchange::Idle;
-use crate::lifeline::End;
+use crate::exchange::{Connection, Idle};
+use crate::lifeline::{End, Word};
 use crate::listener;
 use crate::notice::say;
-use crate::options::Options;
-use crate::proxy;
+use crate::options::{Inherited, Options};
+use crate::proxy::{self, Reply};
+use crate::record::{Record, Recorded};
+use crate::refusal::Refusal;
+use crate::status;
 use headcount::{Frontend, Table};
+use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::GracefulShutdown;
+use std::cell::Cell;
 use std::net::SocketAddr;
-use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed}; // one thread has it
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
@@ -25,6 +35,13 @@ use tokio_io_timeout::TimeoutStream;
 
 /// How often old connections to engines are closed, and the engines for affinity are looked up.
 const HOUSEKEEPING: Duration = Duration::from_millis(250);
+/// How long a worker with too many clients lets the others have the next ones, and waits when it has no
+/// descriptor at all.
+const OTHERS_FIRST: Duration = Duration::from_millis(50);
+/// How many connections it then takes in a row.
+const IN_A_ROW: u32 = 16;
+/// How long a connection for our own pages may be silent.
+const SHORT: Duration = Duration::from_secs(5);
 
 /// What the requests of a worker share.
 #[derive(Debug)]
@@ -36,40 +53,53 @@ pub(crate) struct Worker {
     /// Connections to engines that are open and not in use.
     pub(crate) idle: Arc<Idle>,
     pub(crate) affinity: Affinity,
+    pub(crate) counters: Counters,
+    clients: Arc<Clients>,
+    is_draining: AtomicBool,
 }
 
-pub(crate) async fn serve(descriptor: RawFd, options: Options) -> Result<(), Error> {
-    let socket = listener::inherited(descriptor)?;
+pub(crate) async fn serve(inherited: Inherited, options: Options) -> Result<(), Error> {
+    let socket = listener::inherited(inherited.listener)?;
+    let counters = Counters::inherited(inherited.counters, inherited.number)?;
     let mut end = End::watch(options.lifeline)?;
     let table = Table::options().inherited()?;
     let frontend = table.join()?.with_policy(options.policy());
+    let clients = Arc::new(Clients::new());
     let worker = Arc::new(Worker {
-        idle: Arc::default(),
         dialer: Dialer::new(&options),
         affinity: Affinity::new(&options, &table),
+        idle: Arc::default(),
         table,
         frontend,
         options,
+        counters,
+        clients,
+        is_draining: AtomicBool::new(false),
     });
     let connections = GracefulShutdown::new();
     let mut housekeeping = interval(HOUSEKEEPING);
     housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let acceptor = Acceptor::new(&socket, &worker.clients);
     loop {
         tokio::select! {
-            (stream, peer) = accept(&socket) => {
-                worker.serve_client(stream, peer, &connections);
+            (stream, peer, share) = acceptor.next() => {
+                worker.serve_client(stream, peer, share, &connections);
                 give_way();
             }
             _ = housekeeping.tick() => {
                 worker.idle.close_old();
                 worker.affinity.look_up(&worker.table);
             }
-            _ = end.comes() => break,
+            word = end.next() => match word {
+                Word::Drain => worker.is_draining.store(true, Relaxed),
+                Word::End(_) => break,
+            }
         }
     }
+    worker.is_draining.store(true, Relaxed);
     // Those who are connected already are served. If other workers go on, so is who comes later.
-    while let Ok((stream, peer)) = timeout(Duration::ZERO, accept(&socket)).await {
-        worker.serve_client(stream, peer, &connections);
+    while let Ok((stream, peer, share)) = timeout(Duration::ZERO, acceptor.next()).await {
+        worker.serve_client(stream, peer, share, &connections);
         tokio::task::yield_now().await;
     }
     drop(socket);
@@ -83,16 +113,52 @@ pub(crate) async fn serve(descriptor: RawFd, options: Options) -> Result<(), Err
     Ok(())
 }
 
-/// The next connection. Having no descriptor for it is no reason to stop.
-async fn accept(socket: &TcpListener) -> (TcpStream, SocketAddr) {
-    loop {
-        match socket.accept().await {
-            Ok(accepted) => return accepted,
-            Err(error) => {
-                say(format_args!(
-                    "cannot accept a connection: {error}; trying again"
-                ));
-                sleep(Duration::from_millis(50)).await;
+/// Accepts connections as long as there are descriptors for what they need.
+struct Acceptor<'a> {
+    socket: &'a TcpListener,
+    clients: &'a Arc<Clients>,
+    /// How many more are taken before the others may have some, while there are too many.
+    in_a_row: Cell<u32>,
+    is_failing: Cell<bool>,
+}
+
+impl<'a> Acceptor<'a> {
+    fn new(socket: &'a TcpListener, clients: &'a Arc<Clients>) -> Self {
+        Self {
+            socket,
+            clients,
+            in_a_row: Cell::new(0),
+            is_failing: Cell::new(false),
+        }
+    }
+
+    /// The next connection.
+    async fn next(&self) -> (TcpStream, SocketAddr, Share) {
+        loop {
+            if self.clients.are_full() && self.in_a_row.get() == 0 {
+                sleep(OTHERS_FIRST).await;
+                self.in_a_row.set(IN_A_ROW);
+            }
+            if !self.clients.have_room() {
+                sleep(OTHERS_FIRST).await;
+                continue;
+            }
+            match self.socket.accept().await {
+                Ok((stream, peer)) => {
+                    self.is_failing.set(false);
+                    self.in_a_row.set(self.in_a_row.get().saturating_sub(1));
+                    return (stream, peer, self.clients.share());
+                }
+                // Having no descriptor for it is no reason to stop.
+                Err(error) => {
+                    if !self.is_failing.replace(true) {
+                        say(format_args!(
+                            "worker {}: cannot accept connections: {error}; trying again",
+                            std::process::id()
+                        ));
+                    }
+                    sleep(OTHERS_FIRST).await;
+                }
             }
         }
     }
@@ -108,24 +174,86 @@ fn give_way() {
 }
 
 impl Worker {
+    /// Whether this deployment is to end soon, or ends.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.is_draining.load(Relaxed)
+    }
+
+    /// A new connection to an engine.
+    pub(crate) async fn connect(&self, engine: &str) -> Result<Connection, dial::Failure> {
+        // Clients have left room for as many as there can be clients. Those in use are no more than that.
+        if self.dialer.open() >= self.clients.most() {
+            self.idle.close_one();
+        }
+        self.dialer.connect(engine).await
+    }
+
     fn serve_client(
         self: &Arc<Self>,
         stream: TcpStream,
         peer: SocketAddr,
+        share: Share,
         connections: &GracefulShutdown,
     ) {
         let (client, socket) = Client::new(stream, peer);
         let mut stream = TimeoutStream::new(socket);
         stream.set_write_timeout(Some(self.options.client_idle_timeout));
-        let worker = Arc::clone(self);
-        let service =
-            service_fn(move |request| proxy::answer(Arc::clone(&worker), client.clone(), request));
-        let connection = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(self.options.client_idle_timeout)
-            .serve_connection(TokioIo::new(Box::pin(stream)), service);
+        let phase = Arc::new(Phase::new());
+        let stream = Box::pin(Noted {
+            stream: Box::pin(stream),
+            phase: Arc::clone(&phase),
+        });
+        let is_spare = share.is_spare;
+        let (worker, noted) = (Arc::clone(self), Arc::clone(&phase));
+        let service = service_fn(move |request| {
+            Arc::clone(&worker).answer(client.clone(), request, Arc::clone(&noted), is_spare)
+        });
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
         let connection = connections.watch(connection);
-        // A client that breaks off is no error of ours, and there is nobody to tell.
-        tokio::spawn(async move { drop(connection.await) });
+        let limits = Limits {
+            idle: self.options.keepalive_timeout,
+            head: self.options.client_idle_timeout,
+        };
+        let limits = match is_spare {
+            false => limits,
+            true => Limits {
+                idle: SHORT,
+                head: SHORT.min(limits.head),
+            },
+        };
+        let worker = Arc::clone(self);
+        tokio::spawn(async move {
+            worker.counters.own().connection_opened();
+            // A client that breaks off is no error of ours, and there is nobody to tell.
+            connection::serve(connection, phase, limits).await;
+            worker.counters.own().connection_closed();
+            drop(share);
+        });
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        client: Client,
+        request: Request<Incoming>,
+        phase: Arc<Phase>,
+        is_spare: bool,
+    ) -> Result<Response<Recorded>, Left> {
+        let record = Record::begin(&self, &phase, client.address(), &request);
+        let response = match is_spare {
+            false => proxy::answer(self, client, request).await?,
+            true => self.answer_briefly(&request),
+        };
+        Ok(record.answered(response))
+    }
+
+    /// Answers where there are descriptors for our own pages only.
+    fn answer_briefly(&self, request: &Request<Incoming>) -> Response<Reply> {
+        let mut response = match status::page(request.uri().path()) {
+            Some(page) => page(self),
+            None => Refusal::TooManyConnections.into_response(),
+        };
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+        response
     }
 }

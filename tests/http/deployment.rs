@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -45,12 +45,23 @@ impl Deployment {
 
     /// Starts workers whose standard error goes to the file `log`.
     pub(crate) fn start_with_log(engines: &[SocketAddr]) -> Self {
+        Self::start_logging(engines, &[], |_| {})
+    }
+
+    /// The same with options, and with what else the test does to the command.
+    pub(crate) fn start_logging(
+        engines: &[SocketAddr],
+        options: &[&str],
+        change: impl FnOnce(&mut Command),
+    ) -> Self {
         let directory = headcount_tests::directory();
         let mut command = Command::new(PROGRAM);
         for engine in engines {
             command.args(["--engine", &format!("http://{engine}")]);
         }
+        command.args(options);
         command.stderr(File::create(directory.path().join("log")).unwrap());
+        change(&mut command);
         Self::start_in(directory, &free_address(), command)
     }
 
@@ -86,10 +97,10 @@ impl Deployment {
         } else {
             4
         };
-        let parent = command
-            .args(["--listen", listen, "--drain-timeout", "5"])
-            .arg("--table")
-            .arg(&path);
+        if !command.get_args().any(|option| option == "--drain-timeout") {
+            command.args(["--drain-timeout", "5"]);
+        }
+        let parent = command.args(["--listen", listen]).arg("--table").arg(&path);
         let (parent, address) = start(parent);
         let deployment = Self {
             parent,
@@ -122,6 +133,11 @@ impl Deployment {
         });
         let elsewhere = headcount_tests::directory();
         std::mem::replace(&mut self.directory, elsewhere)
+    }
+
+    /// Whether the parent has ended, and how.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.parent.try_wait().unwrap()
     }
 
     pub(crate) fn pid(&self) -> i32 {

@@ -1,7 +1,7 @@
 //! Connections whose other end is gone without a word, and connections that are not used.
 
 use crate::deployment::Deployment;
-use crate::engine::{odd_engine, read_head};
+use crate::engine::{MockEngine, addresses, odd_engine, read_head};
 use crate::network::{apart, run};
 use crate::stream::Stream;
 use headcount_tests::{eventually, skipped};
@@ -9,6 +9,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Another host, at the end of a link: a thread with a network of its own.
 struct OtherHost {
@@ -116,4 +117,65 @@ fn a_client_whose_host_is_gone_does_not_keep_its_place() {
             drop(waiting);
         },
     );
+}
+
+/// A request that leaves the connection open.
+const GET: &str = "GET /live HTTP/1.1\r\nHost: test\r\n\r\n";
+
+/// How long a connection stays open after this was sent on it, at the most; none if it is open still after a
+/// time in which it should have been closed.
+fn closed_after(deployment: &Deployment, sent: &str) -> Option<Duration> {
+    let mut stream = Stream::send(deployment.address, sent);
+    let start = Instant::now();
+    let is_ended = stream.is_ended();
+    is_ended.then(|| start.elapsed())
+}
+
+#[test]
+fn a_connection_without_a_request_on_it_has_a_limit_of_its_own() {
+    let engines = MockEngine::several(1, "0.002");
+    // The limit within a request is the longer one here.
+    let options = ["--keepalive-timeout", "0.3", "--client-idle-timeout", "30"];
+    let deployment = Deployment::start(&addresses(&engines), &options);
+    let idle = closed_after(&deployment, GET).expect("an end");
+    assert!(
+        idle >= Duration::from_millis(300) && idle < Duration::from_secs(20),
+        "{idle:?}"
+    );
+    drop(deployment);
+
+    // And here the shorter one.
+    let options = ["--keepalive-timeout", "30", "--client-idle-timeout", "0.3"];
+    let deployment = Deployment::start(&addresses(&engines), &options);
+    let half = "GET /live HTTP/1.1\r\nHo";
+    for sent in ["", half] {
+        let silent = closed_after(&deployment, sent);
+        assert!(
+            silent.expect("an end") < Duration::from_secs(20),
+            "{sent}: {silent:?}"
+        );
+    }
+    // Longer than a request may pause: connections without one stay open, and serve the next.
+    let mut stream = Stream::send(deployment.address, GET);
+    assert_eq!(stream.status(), 200);
+    stream.bytes("{\"status\":\"alive\"}".len());
+    thread::sleep(Duration::from_millis(900));
+    stream.again(GET);
+    assert_eq!(stream.status(), 200);
+    stream.bytes("{\"status\":\"alive\"}".len());
+    // The limit within a request holds for the later ones, too.
+    stream.more(half).unwrap();
+    let start = Instant::now();
+    assert!(stream.is_ended());
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_long_answer_is_no_silence() {
+    let engines = MockEngine::several(1, "0.1");
+    let options = ["--keepalive-timeout", "0.2", "--client-idle-timeout", "0.2"];
+    let deployment = Deployment::start(&addresses(&engines), &options);
+    let mut whole = Stream::post(deployment.address, "{\"max_tokens\":10}");
+    assert_eq!(whole.status(), 200);
+    deployment.settles();
 }

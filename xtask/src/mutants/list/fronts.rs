@@ -125,8 +125,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a client may take for ever over its head",
         "examples/api_server/worker.rs",
         &[(
-            "            .header_read_timeout(self.options.client_idle_timeout)\n",
-            "",
+            "            head: self.options.client_idle_timeout,",
+            "            head: std::time::Duration::MAX / 4,",
         )],
         Catcher::Test("http", "half_a_request"),
     ),

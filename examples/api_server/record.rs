@@ -1,0 +1,170 @@
+//! What is noted of each request: in the counts, and in the access log if there is one.
+
+use crate::connection::Phase;
+use crate::headers;
+use crate::proxy::Reply;
+use crate::refusal::Code;
+use crate::worker::Worker;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, Response};
+use std::io::Write;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// For a client that has left before there was an answer, as in nginx's log.
+const LEFT: u16 = 499;
+
+/// A request, from its head to the end of its answer. It is noted when this is dropped, however it ended.
+#[derive(Debug)]
+pub(crate) struct Record {
+    worker: Arc<Worker>,
+    phase: Arc<Phase>,
+    start: Instant,
+    status: u16,
+    reason: Option<&'static str>,
+    sent: u64,
+    is_whole: bool,
+    line: Option<Box<Line>>,
+}
+
+/// What only the access log has.
+#[derive(Debug)]
+struct Line {
+    client: IpAddr,
+    method: String,
+    target: String,
+    id: String,
+    engine: String,
+    first_byte: f64,
+}
+
+/// No more than this of a request's target is logged, so that a line goes out in one piece.
+const TARGET: usize = 1024;
+
+impl Record {
+    pub(crate) fn begin<B>(
+        worker: &Arc<Worker>,
+        phase: &Arc<Phase>,
+        client: IpAddr,
+        request: &Request<B>,
+    ) -> Self {
+        phase.becomes_busy();
+        let line = worker.options.access_log.then(|| {
+            let target = request.uri().to_string();
+            Box::new(Line {
+                client,
+                method: request.method().to_string(),
+                target: target.chars().take(TARGET).collect(),
+                id: text(request.headers(), &headers::REQUEST_ID),
+                engine: String::new(),
+                first_byte: 0.0,
+            })
+        });
+        Self {
+            worker: Arc::clone(worker),
+            phase: Arc::clone(phase),
+            start: Instant::now(),
+            status: LEFT,
+            reason: None,
+            sent: 0,
+            is_whole: false,
+            line,
+        }
+    }
+
+    /// There is an answer, whose body is to be noted as it goes out.
+    pub(crate) fn answered(mut self, response: Response<Reply>) -> Response<Recorded> {
+        self.status = response.status().as_u16();
+        self.reason = response.extensions().get().map(|Code(code)| *code);
+        if let Some(line) = &mut self.line {
+            line.id = text(response.headers(), &headers::REQUEST_ID);
+            line.engine = text(response.headers(), &headers::ENGINE);
+            // Of an answer to HEAD nothing more goes out.
+            self.is_whole |= line.method == "HEAD";
+            line.first_byte = self.start.elapsed().as_secs_f64();
+        }
+        self.is_whole |= response.body().is_end_stream();
+        let is_last = self.worker.is_draining();
+        let mut response = response.map(|body| Recorded { body, record: self });
+        if is_last {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
+        response
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.phase.becomes_idle();
+        let took = self.start.elapsed();
+        let counts = self.worker.counters.own();
+        counts.ended(self.status, self.reason, took, self.sent);
+        if let Some(line) = &self.line {
+            let time = SystemTime::now().duration_since(UNIX_EPOCH);
+            let line = serde_json::json!({
+                "time": time.map_or(0.0, |time| (time.as_secs_f64() * 1e3).round() / 1e3),
+                "id": line.id,
+                "client": line.client.to_string(),
+                "method": line.method,
+                "target": line.target,
+                "status": self.status,
+                "reason": self.reason,
+                "engine": (!line.engine.is_empty()).then_some(&line.engine),
+                "first_byte_s": line.first_byte,
+                "duration_s": took.as_secs_f64(),
+                "bytes": self.sent,
+                "complete": self.is_whole,
+                "worker": std::process::id(),
+            });
+            // In one piece, for there are others that write there; and if nobody reads it, so be it.
+            let _ = std::io::stdout().write_all(format!("{line}\n").as_bytes());
+        }
+    }
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> String {
+    let value = headers.get(name).map(HeaderValue::as_bytes);
+    String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
+}
+
+/// The body of an answer, with the record of its request.
+pub(crate) struct Recorded {
+    body: Reply,
+    record: Record,
+}
+
+impl Body for Recorded {
+    type Data = Bytes;
+    type Error = <Reply as Body>::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        match &frame {
+            Poll::Ready(Some(Ok(frame))) => {
+                let length = frame.data_ref().map_or(0, Bytes::len);
+                self.record.sent += length as u64;
+                self.record.is_whole = self.body.is_end_stream();
+            }
+            Poll::Ready(None) => self.record.is_whole = true,
+            _ => {}
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,107 @@
+//! What the deployment tells of itself as an HTTP server: counts of all workers together, and the access log.
+
+use crate::deployment::{Deployment, PROGRAM, agent, complete, signal};
+use crate::engine::{MockEngine, addresses};
+use headcount_tests::{eventually, prometheus_approves};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+/// The samples of a scrape, by name and labels.
+fn scrape(deployment: &Deployment) -> HashMap<String, f64> {
+    let mut answer = agent().get(deployment.url("/metrics")).call().unwrap();
+    let text = answer.body_mut().read_to_string().unwrap();
+    prometheus_approves(&text);
+    let samples = text.lines().filter(|line| !line.starts_with('#'));
+    let pairs = samples.filter_map(|line| line.rsplit_once(' '));
+    (pairs.map(|(name, value)| (name.to_owned(), value.parse().unwrap()))).collect()
+}
+
+#[test]
+fn counts_are_those_of_all_workers_and_survive_each_of_them() {
+    let engines = MockEngine::several(2, "0.002");
+    let deployment = Deployment::start(&addresses(&engines), &["--max-in-flight", "2"]);
+    let url = deployment.url("/v1/completions");
+    // Each on a connection of its own, so over all workers.
+    for _ in 0..40 {
+        assert_eq!(complete(&agent(), &url, 1).unwrap().0, 200);
+    }
+    let held: Vec<_> = (0..4).map(|_| deployment.stream(1_000_000)).collect();
+    for _ in 0..10 {
+        assert_eq!(complete(&agent(), &url, 1).unwrap().0, 503);
+    }
+    let first = scrape(&deployment);
+    let of = |samples: &HashMap<String, f64>, name: &str| {
+        let name = format!("headcount_http_{name}");
+        samples.get(&name).copied().unwrap_or_default()
+    };
+    // Whichever worker is asked. The scrapes before it count, too.
+    for _ in 0..12 {
+        let samples = scrape(&deployment);
+        assert_eq!(of(&samples, "responses_total{code=\"503\"}"), 10.0);
+        let saturated = "refusals_total{reason=\"engines_saturated\"}";
+        assert_eq!(of(&samples, saturated), 10.0);
+        assert!(of(&samples, "responses_total{code=\"200\"}") >= 40.0);
+        assert!(of(&samples, "connections") >= 4.0);
+        let count = of(&samples, "request_duration_seconds_count");
+        let bucket = of(&samples, "request_duration_seconds_bucket{le=\"+Inf\"}");
+        assert!(count >= 50.0 && count == bucket, "{count} {bucket}");
+        assert!(of(&samples, "request_duration_seconds_sum") > 0.0);
+        assert!(of(&samples, "sent_bytes_total") > 40.0);
+    }
+    for worker in deployment.workers() {
+        signal(worker, libc::SIGKILL);
+        eventually("another", || {
+            let workers = deployment.workers();
+            workers.len() == 4 && !workers.contains(&worker)
+        });
+    }
+    drop(held);
+    deployment.settles();
+    let after = scrape(&deployment);
+    let ok = "responses_total{code=\"200\"}";
+    assert!(of(&after, ok) >= of(&first, ok) + 12.0, "nothing is lost");
+    assert!(
+        of(&after, "connections") <= 4.0,
+        "those of the dead are closed"
+    );
+}
+
+#[test]
+fn the_access_log_has_a_line_for_each_request() {
+    let engine = MockEngine::start("0.02");
+    let mut server = Command::new(PROGRAM)
+        .args(["--engine", &format!("http://{}", engine.address)])
+        .args(["--listen", "127.0.0.1:0", "--workers=1", "--access-log"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
+    let mut line = || lines.next().unwrap().unwrap();
+    let first = line();
+    let url = first.strip_prefix("listening on ").unwrap().to_owned();
+    assert!(line().starts_with("engine "));
+    let asked = agent()
+        .post(format!("{url}/v1/completions?x=1"))
+        .header("x-request-id", "the-id")
+        .send("{\"max_tokens\":2}");
+    assert_eq!(asked.unwrap().status(), 200);
+    let logged: serde_json::Value = serde_json::from_str(&line()).unwrap();
+    assert_eq!(logged["id"], "the-id");
+    assert_eq!(logged["method"], "POST");
+    assert_eq!(logged["target"], "/v1/completions?x=1");
+    assert_eq!(logged["status"], 200);
+    assert_eq!(logged["engine"], format!("http://{}", engine.address));
+    assert_eq!(logged["complete"], true);
+    assert!(logged["bytes"].as_u64().unwrap() > 0);
+    assert!(logged["duration_s"].as_f64().unwrap() > 0.02);
+    let refused = agent()
+        .get(format!("{url}/x"))
+        .header("upgrade", "websocket");
+    assert_eq!(refused.call().unwrap().status(), 501);
+    let logged: serde_json::Value = serde_json::from_str(&line()).unwrap();
+    assert_eq!(logged["reason"], "upgrade_not_supported");
+    assert_eq!(logged["engine"], serde_json::Value::Null);
+    signal(server.id() as i32, libc::SIGTERM);
+    server.wait().unwrap();
+}

@@ -1,0 +1,138 @@
+//! The end of a deployment, behind a balancer and before an operator who waits.
+
+use crate::deployment::{Deployment, agent, complete, signal};
+use crate::engine::{MockEngine, addresses};
+use crate::stream::Stream;
+use headcount_tests::{eventually, is_running};
+use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+/// Status and body of a page.
+fn get(deployment: &Deployment, path: &str) -> (u16, String) {
+    let mut answer = agent().get(deployment.url(path)).call().unwrap();
+    let body = answer.body_mut().read_to_string().unwrap();
+    (answer.status().as_u16(), body)
+}
+
+#[test]
+fn with_a_delay_health_is_bad_first_and_new_requests_are_served_until_it_is_over() {
+    let engines = MockEngine::several(2, "0.02");
+    let options = ["--shutdown-delay", "3"];
+    let mut deployment = Deployment::start_logging(&addresses(&engines), &options, |_| {});
+    let mut before = Stream::send(deployment.address, "GET /live HTTP/1.1\r\nHost: t\r\n\r\n");
+    assert_eq!(before.status(), 200);
+    assert!(!before.head().to_lowercase().contains("connection: close"));
+    assert_eq!(get(&deployment, "/health").0, 200);
+
+    let start = Instant::now();
+    signal(deployment.pid(), libc::SIGTERM);
+    // All four workers are told.
+    let mut bad = 0;
+    eventually("bad health at each worker", || {
+        let (status, body) = get(&deployment, "/health");
+        bad = if status == 503 { bad + 1 } else { 0 };
+        assert!(status == 200 || body.contains("\"draining\""), "{body}");
+        bad == 20
+    });
+    let mut served = 0;
+    while start.elapsed() < Duration::from_secs(2) {
+        let mut stream = Stream::send(
+            deployment.address,
+            "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 16\r\n\r\n{\"max_tokens\":1}",
+        );
+        // A machine that is very busy may have come to the end of the delay.
+        if stream.status() != 200 && start.elapsed() > Duration::from_secs(3) {
+            break;
+        }
+        assert_eq!(stream.status(), 200);
+        let head = stream.head().to_lowercase();
+        assert!(head.contains("connection: close"), "{head}");
+        served += 1;
+    }
+    assert!(served > 0, "requests after the signal");
+    assert_eq!(get(&deployment, "/live").0, 200, "it is alive");
+    eventually("the end of listening", || {
+        TcpStream::connect(deployment.address).is_err()
+    });
+    assert!(start.elapsed() >= Duration::from_secs(3));
+    eventually("the end", || deployment.ended().is_some());
+    assert!(deployment.ended().unwrap().success());
+}
+
+#[test]
+fn a_worker_that_is_started_during_the_delay_knows_of_it() {
+    let engines = MockEngine::several(1, "0.02");
+    let options = ["--workers=1", "--shutdown-delay", "30"];
+    let mut deployment = Deployment::start_logging(&addresses(&engines), &options, |_| {});
+    signal(deployment.pid(), libc::SIGTERM);
+    eventually("bad health", || get(&deployment, "/health").0 == 503);
+    let worker = deployment.workers()[0];
+    signal(worker, libc::SIGKILL);
+    eventually("another", || {
+        !deployment.workers().is_empty() && !deployment.workers().contains(&worker)
+    });
+    eventually("bad health", || get(&deployment, "/health").0 == 503);
+    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    signal(deployment.pid(), libc::SIGTERM);
+    eventually("the end", || deployment.ended().is_some());
+}
+
+#[test]
+fn a_second_signal_ends_at_once_what_the_first_one_waits_for() {
+    let engines = MockEngine::several(2, "0.02");
+    let options = ["--drain-timeout", "3600"];
+    let mut deployment = Deployment::start_logging(&addresses(&engines), &options, |_| {});
+    let workers = deployment.workers();
+    let mut streams: Vec<_> = (0..3).map(|_| deployment.stream(1_000_000)).collect();
+    signal(deployment.pid(), libc::SIGINT);
+    eventually("a line that says how many are waited for", || {
+        deployment.log().contains("finishing 3 requests in flight")
+    });
+    assert!(streams.iter_mut().all(Stream::token), "they go on");
+    signal(deployment.pid(), libc::SIGINT);
+    eventually("the end", || deployment.ended().is_some());
+    assert!(!workers.iter().any(|&worker| is_running(worker)));
+    for stream in &mut streams {
+        assert!(!stream.rest().1, "it was cut");
+    }
+    assert_eq!(deployment.total(), 0, "what they held is free");
+    assert!(deployment.table.snapshot().frontends.is_empty());
+}
+
+#[test]
+fn liveness_says_nothing_of_the_engines() {
+    let mut engines = MockEngine::several(1, "0.002");
+    let deployment = Deployment::start(&addresses(&engines), &[]);
+    engines.remove(0).kill();
+    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 503);
+    assert_eq!(get(&deployment, "/health").0, 503);
+    for _ in 0..8 {
+        assert_eq!(get(&deployment, "/live").0, 200);
+    }
+}
+
+#[test]
+fn a_supervisor_is_told_of_the_readiness_and_of_the_end() {
+    let directory = headcount_tests::directory();
+    let path = directory.path().join("notify");
+    let supervisor = UnixDatagram::bind(&path).unwrap();
+    supervisor
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let said = || {
+        let mut text = [0; 64];
+        let length = supervisor.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..length]).into_owned()
+    };
+    let engines = MockEngine::several(1, "0.02");
+    let deployment = Deployment::start_logging(&addresses(&engines), &[], |command| {
+        command.env("NOTIFY_SOCKET", &path);
+    });
+    assert_eq!(said(), "READY=1");
+    assert!(!deployment.workers().is_empty());
+    let stream = deployment.stream(20);
+    signal(deployment.pid(), libc::SIGTERM);
+    assert_eq!(said(), "STOPPING=1");
+    drop(stream);
+}
