@@ -9,6 +9,8 @@ pub(crate) struct Case {
     pub(crate) engine: Vec<Engine>,
     /// How many answers the client waits for, interim ones not counted.
     pub(crate) answers: usize,
+    /// For how many milliseconds the connection rests before the client finds out whether it is of use still.
+    pub(crate) rest: u64,
     /// Whether all waits are cut short after a second: for cases in which a side is silent.
     pub(crate) is_impatient: bool,
     /// Why `api_server` differs from both others, if it does.
@@ -68,6 +70,7 @@ pub(crate) fn does(name: &'static str, client: impl Into<Vec<Client>>) -> Case {
         reads: Reads::All,
         engine: vec![Engine::Echo],
         answers: 1,
+        rest: 0,
         is_impatient: false,
         because: None,
     }
@@ -99,12 +102,6 @@ impl Case {
         self
     }
 
-    /// The client does this instead.
-    pub(crate) fn client(mut self, client: impl Into<Vec<Client>>) -> Self {
-        self.client = client.into();
-        self
-    }
-
     pub(crate) fn reading(mut self, reads: Reads) -> Self {
         self.reads = reads;
         self
@@ -112,6 +109,11 @@ impl Case {
 
     pub(crate) fn times(mut self, answers: usize) -> Self {
         self.answers = answers;
+        self
+    }
+
+    pub(crate) fn resting(mut self, rest: u64) -> Self {
+        self.rest = rest;
         self
     }
 

@@ -11,7 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a client waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it waits where none is expected.
+const SHORT: Duration = Duration::from_secs(1);
 
 /// What a client has got.
 #[derive(Debug, Default)]
@@ -37,12 +39,19 @@ pub(crate) enum End {
     Odd(String),
 }
 
-/// Acts the client of a case. `table` is `api_server`'s.
-pub(crate) fn act(case: &Case, front: SocketAddr, lane: &Lane, table: Option<&Table>) -> Got {
+/// Acts the client of a case. `table` is `api_server`'s. `is_silent` if an answer is not expected to be whole.
+pub(crate) fn act(
+    case: &Case,
+    front: SocketAddr,
+    lane: &Lane,
+    table: Option<&Table>,
+    is_silent: bool,
+) -> Got {
+    let patience = if is_silent { SHORT } else { PATIENCE };
     let stream = Arc::new(TcpStream::connect(front).unwrap());
     stream.set_nodelay(true).unwrap();
     stream.set_write_timeout(Some(PATIENCE)).unwrap();
-    let mut wire = Wire::new(stream, PATIENCE);
+    let mut wire = Wire::new(stream, patience);
     let mut got = Got::default();
     for step in &case.client {
         match step {
@@ -92,6 +101,7 @@ fn read(case: &Case, wire: &mut Wire, answers: &mut Vec<Message>) -> End {
     if case.half_closes() {
         return ended(wire.more().err().unwrap_or(Stop::Silent), wire);
     }
+    thread::sleep(Duration::from_millis(case.rest));
     let probe = format!("GET {PROBE} HTTP/1.1\r\nHost: t\r\n\r\n");
     if wire.send(probe.as_bytes()).is_err() {
         return End::Closed;

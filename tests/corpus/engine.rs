@@ -36,6 +36,8 @@ struct Now {
     is_told_surely: bool,
     seen: Seen,
     connections: usize,
+    /// Connections on which the engine does what the case says.
+    acting: usize,
     open: Vec<(usize, Arc<TcpStream>)>,
 }
 
@@ -104,6 +106,20 @@ impl Lane {
             .changed
             .wait_timeout_while(now, limit, |now| now.seen.heads < count);
         drop(waited.unwrap());
+    }
+
+    /// Waits until the engine has done all that the case says.
+    pub(crate) fn wait_until_done(&self) {
+        let limit = PATIENCE + Duration::from_secs(10);
+        let now = self.now();
+        let waited = self
+            .shared
+            .changed
+            .wait_timeout_while(now, limit, |now| now.acting > 0);
+        assert!(
+            !waited.unwrap().1.timed_out(),
+            "the engine ends what it does"
+        );
     }
 
     /// Ends what connections there are, waits until the front knows, and tells what was seen.
@@ -202,6 +218,13 @@ impl Connection<'_> {
     }
 
     fn answer(&mut self, case: &Case, start: &str) {
+        self.lane.now().acting += 1;
+        self.take_steps(case, start);
+        self.lane.now().acting -= 1;
+        self.lane.shared.changed.notify_all();
+    }
+
+    fn take_steps(&mut self, case: &Case, start: &str) {
         for step in &case.engine {
             let Some(wire) = &self.wire else { return };
             match step {

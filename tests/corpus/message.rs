@@ -176,10 +176,11 @@ impl Message {
 }
 
 fn line(kind: &str, name: &str, value: &str) -> String {
-    format!(
-        "{kind}{name}: {}",
-        in_short(value.as_bytes()).trim_matches('"')
-    )
+    let value = in_short(value.as_bytes());
+    let bare = value
+        .strip_prefix('"')
+        .and_then(|value| value.strip_suffix('"'));
+    format!("{kind}{name}: {}", bare.unwrap_or(&value))
 }
 
 /// Bytes in a few characters.

@@ -487,6 +487,7 @@ fn connections() -> Vec<Case> {
             format!("{good}poison"),
         ),
         answers("answer: another answer after a while", &good)
+            .resting(400)
             .then(Pause(100))
             .then(reply("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison")),
         answers(
@@ -498,6 +499,14 @@ fn connections() -> Vec<Case> {
         ),
         answers("answer: CRLF after a body", format!("{good}\r\n")),
         answers("answer: closed after it, not said", &good).then(Close),
+        answers("answer: closed after a while, not said", &good)
+            .resting(400)
+            .then(Pause(100))
+            .then(Close),
+        answers("answer: reset after a while", &good)
+            .resting(400)
+            .then(Pause(100))
+            .then(Reset),
         sends("answer: before the body is read", &large)
             .reading(Reads::Head)
             .engine([reply(format!("{early}\r\nhello end"))]),
