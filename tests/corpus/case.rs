@@ -23,7 +23,7 @@ pub(crate) enum Client {
     Send(Vec<u8>),
     /// Milliseconds.
     Pause(u64),
-    /// Waits until the engine has got a whole head, or for a second.
+    /// Waits until the engine has got a whole head.
     UntilAsked,
     /// Waits until anything of an answer is there.
     UntilAnswered,

@@ -58,7 +58,7 @@ pub(crate) fn act(
             // A front that has refused already may have closed.
             Client::Send(bytes) => drop(wire.send(bytes)),
             Client::Pause(time) => thread::sleep(Duration::from_millis(*time)),
-            Client::UntilAsked => lane.wait_for_heads(1, Duration::from_secs(1)),
+            Client::UntilAsked => lane.wait_for_heads(1, PATIENCE),
             Client::UntilAnswered => {
                 // If nothing comes, it will be seen below that there is nothing.
                 let _ = wire.more();

@@ -6,6 +6,10 @@ use crate::fronts::MAX_BODY;
 /// A request that must not come out of a body.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: t\r\n\r\n";
 
+/// Why a line of chunks that ends with LF is refused.
+pub(crate) const LF_ALONE: &str =
+    "a chunk's lines end with CRLF (RFC 9112, 7.1); what ends otherwise may hide a request";
+
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = lengths();
     cases.extend(codings());
@@ -71,7 +75,7 @@ fn lengths() -> Vec<Case> {
             "a length of 2^63",
             "Content-Length: 9223372036854775808",
             "hello",
-        ),
+        ).because("it is larger than `--max-body`"),
         with(
             "a length with a space before the colon",
             "Content-Length : 5",
@@ -114,7 +118,7 @@ fn lengths() -> Vec<Case> {
             "a body that is too large",
             &format!("Content-Length: {}", MAX_BODY + 1),
             &"a".repeat(MAX_BODY + 1),
-        ),
+        ).because("the rest of the body is taken in for a while, so that the client hears why; then the connection is good again"),
     ]
 }
 
@@ -265,11 +269,11 @@ fn chunks() -> Vec<Case> {
             "a chunk that is followed by CR and X",
             "5\r\nhello\rX0\r\n\r\n",
         ),
-        with("a chunk that is followed by LF", "5\r\nhello\n0\r\n\r\n"),
+        with("a chunk that is followed by LF", "5\r\nhello\n0\r\n\r\n").because(LF_ALONE),
         with(
             "a chunk's size that is followed by LF",
             "5\nhello\r\n0\r\n\r\n",
-        ),
+        ).because(LF_ALONE),
         with(
             "a chunk's size that is followed by CR",
             "5\rhello\r\n0\r\n\r\n",
@@ -294,7 +298,7 @@ fn chunks() -> Vec<Case> {
                 MAX_BODY + 1,
                 "a".repeat(MAX_BODY + 1)
             ),
-        ),
+        ).because("the rest of the body is taken in for a while, so that the client hears why; then the connection is good again"),
         with(
             "a chunk of which a part is a request",
             &format!("26\r\n{SMUGGLED}\r\n0\r\n\r\n"),

@@ -3,8 +3,10 @@
 use crate::engine::Lane;
 use headcount::Table;
 use std::fs::{self, File};
+use std::io;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -138,6 +140,14 @@ impl Front {
         let log = directory.join("log");
         let output = File::create(&log).unwrap();
         command.stdout(output.try_clone().unwrap()).stderr(output);
+        // It has no lifeline, as `api_server` has, should this process be killed.
+        // SAFETY: changes only what happens to this process when its parent's thread ends.
+        let follow = || match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        };
+        // SAFETY: what is called between fork and exec allocates nothing and takes no lock.
+        unsafe { command.pre_exec(follow) };
         self.running.push(Running(command.spawn().unwrap()));
         for door in &self.lanes {
             let start = Instant::now();

@@ -69,11 +69,13 @@ fn half_closed() -> Vec<Case> {
         does(
             "half a body, and the sending side shut down",
             [say(POST), say("he"), HalfClose],
-        ),
+        )
+        .because("the client can read still, and is told that its body has broken off"),
         does(
             "half the chunks, and the sending side shut down",
             [say(CHUNKED), say("2\r\nhe\r\n"), HalfClose],
-        ),
+        )
+        .because("the client can read still, and is told that its body has broken off"),
         does(
             "the sending side shut down while waiting",
             [say(GET), UntilAsked, HalfClose],

@@ -2,7 +2,11 @@
 
 use crate::case::Engine::{Close, Echo, Pause, Reset, UntilTold};
 use crate::case::{Case, Client, Reads, answers, does, reply, say, sends};
+use crate::framing::LF_ALONE;
+use crate::heads::{CONTROL, HOP_BY_HOP};
 use crate::judge::DATE;
+
+const INTERIM: &str = "the HTTP library (hyper) has no way to pass interim answers on; clients may not depend on them";
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = framings();
@@ -185,7 +189,7 @@ fn chunks() -> Vec<Case> {
         with(
             "answer: a chunk's size that is none",
             "5\r\nhello\r\nxyz\r\n end\r\n0\r\n\r\n",
-        ),
+        ).because("what was good is passed on as it comes; then the connection is cut, so that the client can tell"),
         with(
             "answer: a first chunk's size that is none",
             "xyz\r\nhello\r\n0\r\n\r\n",
@@ -197,8 +201,8 @@ fn chunks() -> Vec<Case> {
         with(
             "answer: a chunk that is longer than its size",
             "4\r\nhello\r\n0\r\n\r\n",
-        ),
-        with("answer: LF after a chunk", "9\r\nhello end\n0\r\n\r\n"),
+        ).because("what was good is passed on as it comes; then the connection is cut, so that the client can tell"),
+        with("answer: LF after a chunk", "9\r\nhello end\n0\r\n\r\n").because(LF_ALONE),
         with("answer: chunks cut in a chunk", "9\r\nhello"),
         with("answer: chunks cut in a size", "5\r\nhello\r\n4"),
         with("answer: chunks cut between chunks", "5\r\nhello\r\n"),
@@ -206,7 +210,7 @@ fn chunks() -> Vec<Case> {
             "answer: chunks cut in the last chunk",
             "5\r\nhello\r\n0\r\n",
         ),
-        with("answer: chunks cut before the first", ""),
+        with("answer: chunks cut before the first", "").because("a head of which no body follows may be lost with the connection"),
         answers(
             "answer: chunks reset in a chunk",
             ok("Transfer-Encoding: chunked", "9\r\nhello"),
@@ -257,6 +261,7 @@ fn breaks() -> Vec<Case> {
             .reading(Reads::Nothing)
             .engine([Close]),
         posts("answer to POST: closed after an interim one")
+            .because(INTERIM)
             .engine([reply("HTTP/1.1 102 Processing\r\n\r\n"), Close]),
     ]
 }
@@ -271,22 +276,26 @@ fn statuses() -> Vec<Case> {
             "answer: 100 before it",
             "HTTP/1.1 100 Continue",
             &format!("\r\n{good}"),
-        ),
+        )
+        .because(INTERIM),
         with(
             "answer: 102 before it",
             "HTTP/1.1 102 Processing",
             &format!("\r\n{good}"),
-        ),
+        )
+        .because(INTERIM),
         with(
             "answer: 103 before it",
             "HTTP/1.1 103 Early Hints",
             &format!("Link: </a>\r\n\r\n{good}"),
-        ),
+        )
+        .because(INTERIM),
         with(
             "answer: 100, 103 and 103 before it",
             "HTTP/1.1 100 Continue",
             &format!("\r\nHTTP/1.1 103 E\r\n\r\nHTTP/1.1 103 E\r\n\r\n{good}"),
-        ),
+        )
+        .because(INTERIM),
         with(
             "answer: 101, not asked for",
             "HTTP/1.1 101 Switching",
@@ -296,7 +305,8 @@ fn statuses() -> Vec<Case> {
             "answer: 100 with a length",
             "HTTP/1.1 100 Continue",
             &format!("Content-Length: 0\r\n\r\n{good}"),
-        ),
+        )
+        .because(INTERIM),
         with("answer: 204", "HTTP/1.1 204 No Content", "\r\n"),
         with(
             "answer: 204 with a length of 0",
@@ -333,12 +343,14 @@ fn statuses() -> Vec<Case> {
             "answer: 304 with a length",
             "HTTP/1.1 304 Not Modified",
             head,
-        ),
+        )
+        .because("the length of what is not sent may be left out (RFC 9110, 8.6)"),
         with(
             "answer: 304 with a body",
             "HTTP/1.1 304 Not Modified",
             length,
-        ),
+        )
+        .because("the length of what is not sent may be left out (RFC 9110, 8.6)"),
         with("answer: 299", "HTTP/1.1 299 Odd", length),
         with("answer: 418", "HTTP/1.1 418 Teapot", length),
         with(
@@ -350,9 +362,15 @@ fn statuses() -> Vec<Case> {
         with("answer: 503", "HTTP/1.1 503 Busy", length),
         with("answer: 600", "HTTP/1.1 600 Odd", length),
         with("answer: 999", "HTTP/1.1 999 Odd", length),
-        with("answer: 1000", "HTTP/1.1 1000 Odd", length).then(Close),
-        with("answer: 099", "HTTP/1.1 099 Odd", length).then(Close),
-        with("answer: 20", "HTTP/1.1 20 Odd", length).then(Close),
+        with("answer: 1000", "HTTP/1.1 1000 Odd", length)
+            .because("what is no HTTP/1.1 is not passed on")
+            .then(Close),
+        with("answer: 099", "HTTP/1.1 099 Odd", length)
+            .because("what is no HTTP/1.1 is not passed on")
+            .then(Close),
+        with("answer: 20", "HTTP/1.1 20 Odd", length)
+            .because("what is no HTTP/1.1 is not passed on")
+            .then(Close),
         with("answer: a status in words", "HTTP/1.1 OK OK", length).then(Close),
         with("answer: no reason", "HTTP/1.1 200", length),
         with("answer: an empty reason", "HTTP/1.1 200 ", length),
@@ -361,8 +379,12 @@ fn statuses() -> Vec<Case> {
             "HTTP/1.1 200 Schön",
             length,
         ),
-        with("answer: HTTP/2.0", "HTTP/2.0 200 OK", length).then(Close),
-        with("answer: HTTP/1.2", "HTTP/1.2 200 OK", length).then(Close),
+        with("answer: HTTP/2.0", "HTTP/2.0 200 OK", length)
+            .because("what is no HTTP/1.1 is not passed on")
+            .then(Close),
+        with("answer: HTTP/1.2", "HTTP/1.2 200 OK", length)
+            .because("what is no HTTP/1.1 is not passed on")
+            .then(Close),
         with("answer: http/1.1", "http/1.1 200 OK", length).then(Close),
         answers("answer: no HTTP", "hello end").then(Close),
         answers(
@@ -431,7 +453,7 @@ fn heads() -> Vec<Case> {
         with("answer: a space in a name", "X A: 1"),
         with("answer: a NUL in a value", "X-A: 1\02"),
         with("answer: a CR in a value", "X-A: 1\r2"),
-        with("answer: a control character in a value", "X-A: 1\x012"),
+        with("answer: a control character in a value", "X-A: 1\x012").because(CONTROL),
         with("answer: UTF-8 in a value", "X-A: ä"),
         answers(
             "answer: LF at the ends of lines",
@@ -454,7 +476,8 @@ fn heads() -> Vec<Case> {
         with(
             "answer: Connection that lists a header",
             "Connection: X-A\r\nX-A: 1",
-        ),
+        )
+        .because(HOP_BY_HOP),
         with(
             "answer: Keep-Alive",
             "Connection: keep-alive\r\nKeep-Alive: timeout=1",
@@ -464,9 +487,10 @@ fn heads() -> Vec<Case> {
         with(
             "answer: Proxy-Authenticate",
             "Proxy-Authenticate: Basic\r\nWWW-Authenticate: Basic",
-        ),
-        with("answer: Upgrade", "Upgrade: h2c\r\nConnection: Upgrade"),
-        with("answer: Trailer", "Trailer: X-A"),
+        )
+        .because(HOP_BY_HOP),
+        with("answer: Upgrade", "Upgrade: h2c\r\nConnection: Upgrade").because(HOP_BY_HOP),
+        with("answer: Trailer", "Trailer: X-A").because(HOP_BY_HOP),
     ]
 }
 
@@ -589,6 +613,7 @@ fn timing() -> Vec<Case> {
             "answer: an interim one, then silence",
             "HTTP/1.1 102 Processing\r\n\r\n",
         )
+        .because(INTERIM)
         .then(UntilTold)
         .impatient(),
         answers(
