@@ -40,6 +40,14 @@ pub struct Ratio {
     pub what: &'static str,
     /// The median over all rounds.
     pub value: f64,
+    /// The table's operation.
+    pub operation: &'static str,
+    /// What that takes, in nanoseconds.
+    pub takes: f64,
+    /// What it is compared with.
+    pub yardstick: &'static str,
+    /// What that takes, in nanoseconds.
+    pub yardstick_takes: f64,
     /// What has to be reached.
     pub must: f64,
     /// What would be better.
@@ -64,6 +72,8 @@ impl Ratio {
 pub const TURN: Duration = Duration::from_micros(500);
 
 const ENGINES: [usize; 3] = [8, 64, 256];
+
+const BARE_PAIR: &str = "fetch_add + fetch_sub";
 
 /// Measures them all; a few seconds. Starts processes by forking, so no thread may run yet.
 pub fn measure(rounds: usize) -> Result<Vec<Ratio>, Failed> {
@@ -92,10 +102,16 @@ fn alone(rounds: usize) -> Result<Vec<Ratio>, Failed> {
     let times = Alternation::new(6, rounds, TURN)
         .before_each_round(|| publish(&mut publishers))
         .run(&mut processes)?;
-    let ratio = |name, what, measured, yardstick, must, aim| Ratio {
+    let yardsticks = [BARE_PAIR, "ten plain loads"];
+    let ratio = |name, what, measured, yardstick: usize, must, aim| Ratio {
         name,
         what,
+        // What is divided stands before what it is divided by.
+        operation: what.split(" : ").next().unwrap_or(what),
         value: times.ratio(measured, yardstick),
+        takes: times.nanoseconds(measured),
+        yardstick: yardsticks[yardstick],
+        yardstick_takes: times.nanoseconds(yardstick),
         must,
         aim,
         more_is_better: false,
@@ -110,10 +126,17 @@ fn alone(rounds: usize) -> Result<Vec<Ratio>, Failed> {
             4.0,
             2.5,
         ),
-        ratio("route_finish_e64", "the same, 64 engines", 3, 0, 9.0, 5.0),
+        ratio(
+            "route_finish_e64",
+            "route + finish, 64 engines : bare pair",
+            3,
+            0,
+            9.0,
+            5.0,
+        ),
         ratio(
             "route_finish_e256",
-            "the same, 256 engines",
+            "route + finish, 256 engines : bare pair",
             4,
             0,
             25.0,
@@ -151,7 +174,11 @@ fn by_two(rounds: usize) -> Result<Vec<Ratio>, Failed> {
         Ratio {
             name: "contended_p2_e8",
             what: "route + finish, 8 engines : bare pair, two processes each",
+            operation: "route + finish, 8 engines, two processes",
             value: times.ratio(1, 0),
+            takes: times.nanoseconds(1),
+            yardstick: BARE_PAIR,
+            yardstick_takes: times.nanoseconds(0),
             must: 5.0,
             aim: 3.0,
             more_is_better: false,
@@ -160,7 +187,11 @@ fn by_two(rounds: usize) -> Result<Vec<Ratio>, Failed> {
         Ratio {
             name: "vs_robust_mutex",
             what: "the same table behind a robust mutex : this one, two processes each",
+            operation: "route + finish, 8 engines, two processes",
             value: times.ratio(2, 1),
+            takes: times.nanoseconds(1),
+            yardstick: "the table behind a mutex",
+            yardstick_takes: times.nanoseconds(2),
             must: 2.0,
             aim: 4.0,
             more_is_better: true,

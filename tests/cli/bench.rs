@@ -24,15 +24,36 @@ fn all_ratios_are_measured() {
         let ratio = measured["ratios"][name].as_f64().expect(name);
         assert!(ratio.is_finite() && ratio > 0.0, "{name} {ratio}");
         assert!(measured["limits"][name]["must"].is_number(), "{name}");
+        for what in ["takes", "yardstick"] {
+            let time = measured["nanoseconds"][name][what].as_f64().expect(name);
+            assert!(time > 0.0, "{name} {what} {time}");
+        }
     }
 }
 
 #[test]
-fn ratios_are_shown_with_their_limits() {
+fn times_are_shown_beside_their_yardsticks_and_no_verdict() {
     let shown = run(["bench", "--rounds", "15"]).fine();
     for name in NAMES {
         assert!(shown.contains(name), "{name} in {shown}");
     }
     assert!(shown.contains("medians of 15 rounds"), "{shown}");
+    assert!(!shown.contains("MISSED"), "{shown}");
+    for line in shown.lines().skip(1).take(NAMES.len()) {
+        // The name, two times with their unit, their ratio, and what it should be.
+        let words: Vec<_> = line.split_whitespace().collect();
+        let [name, takes, "ns", yardstick, "ns", ratio, _, "or", better] = words[..] else {
+            panic!("{line}");
+        };
+        assert!(NAMES.contains(&name), "{line}");
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        let quotient = match better {
+            "less" => number(takes) / number(yardstick),
+            _ => number(yardstick) / number(takes),
+        };
+        // The one is a median of quotients, the other a quotient of medians.
+        let parts = number(ratio) / quotient;
+        assert!((0.3..3.0).contains(&parts), "{line}");
+    }
     assert_eq!(run(["bench", "--rounds", "2"]).code, 2);
 }

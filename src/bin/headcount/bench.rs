@@ -4,18 +4,19 @@ use crate::columns::{Cell, align};
 use crate::failure::{Failure, Outcome};
 use crate::output::print;
 use crate::ratios::{Failed, Ratio, measure};
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-/// Measure how fast tables are on this machine, as ratios to what nobody can beat. Takes a second or so.
+/// Measure how fast tables are on this machine, in nanoseconds, beside what nobody can beat.
 ///
-/// Uses tables of its own, in memory, and keeps two cores busy; engines and their frontends on this
-/// machine will notice. What is compared takes turns of half a millisecond, so other load on the
-/// machine disturbs little; a build without --release says nothing.
+/// Takes a second or so. Uses tables of its own, in memory, and keeps two cores busy; engines and their
+/// frontends on this machine will notice. What is compared takes turns of half a millisecond, so other
+/// load on the machine disturbs little; a build without --release says nothing.
 #[derive(Args, Debug)]
+#[command(after_long_help = JSON)]
 pub(crate) struct Bench {
-    /// Print one JSON object; docs/cli.md says what is in it.
+    /// Print one JSON object; `headcount bench --help` says what is in it.
     #[arg(long)]
     json: bool,
     /// Over how many rounds the medians are taken.
@@ -24,8 +25,12 @@ pub(crate) struct Bench {
     rounds: u32,
 }
 
-const MISSED: Style = AnsiColor::Red.on_default().bold();
-const REACHED: Style = AnsiColor::Green.on_default();
+const JSON: &str = "\
+JSON: an object with `schema` (1), `rounds`, `optimized` (whether the build is), and by the names of the
+ratios `ratios`, `nanoseconds` (of the table's operation and of its yardstick), `limits` (`must` and `aim`,
+the goals, and whether `more_is_better`) and `undisturbed_rounds`: in how many nothing else took a core.";
+
+const FAINT: Style = Style::new().dimmed();
 
 /// With fewer rounds in which nothing else took a core, a median is not worth much.
 const FEWEST: usize = 15;
@@ -53,6 +58,10 @@ impl Bench {
             "rounds": self.rounds,
             "optimized": !cfg!(debug_assertions),
             "ratios": of_each(|ratio| json!(ratio.value)),
+            "nanoseconds": of_each(|ratio| json!({
+                "takes": ratio.takes,
+                "yardstick": ratio.yardstick_takes,
+            })),
             "limits": of_each(|ratio| json!({
                 "must": ratio.must,
                 "aim": ratio.aim,
@@ -63,21 +72,22 @@ impl Bench {
     }
 
     fn in_text(&self, ratios: &[Ratio]) -> String {
-        let titles = [
-            Cell::left("RATIO"),
-            Cell::right("VALUE"),
-            Cell::right("MUST"),
-            Cell::right("AIM"),
-            Cell::left(""),
-            Cell::left("OF WHAT"),
-        ];
+        let titles = ["NAME", "TAKES", "YARDSTICK", "RATIO", "GOAL"];
+        let titles = titles.map(|title| Cell::right(title).style(FAINT));
         let mut rows = vec![titles.to_vec()];
+        rows[0][0] = Cell::left("NAME").style(FAINT);
         rows.extend(ratios.iter().map(row));
-        // Texts in the last column are not cut: they say what was measured.
-        let mut out = align(&rows, usize::MAX);
+        // In the last columns nothing is cut: they say what was measured.
+        let mut out = align(&rows, usize::MAX) + "\n";
+        let titles = ["NAME", "WHAT", "YARDSTICK"].map(|title| Cell::left(title).style(FAINT));
+        let mut rows = vec![titles.to_vec()];
+        let texts = |r: &Ratio| [r.name, r.operation, r.yardstick].map(Cell::left).to_vec();
+        rows.extend(ratios.iter().map(texts));
+        out += &align(&rows, usize::MAX);
+        out += LEGEND;
         out += &format!("medians of {} rounds by turns\n", self.rounds);
         if cfg!(debug_assertions) {
-            out += "this build is not optimized: its ratios say nothing; build with --release\n";
+            out += "this build is not optimized: its figures say nothing; build with --release\n";
         }
         if ratios.iter().any(|ratio| ratio.undisturbed < FEWEST) {
             out += "the machine is too busy: cores were taken away in most rounds; try again\n";
@@ -86,19 +96,29 @@ impl Bench {
     }
 }
 
+const LEGEND: &str = "
+RATIO is TAKES : YARDSTICK, or YARDSTICK : TAKES where more is better. GOAL is what the project asks
+of it. Yardsticks differ more between processors than tables do: a ratio beyond its goal can be that
+of a fast yardstick, and not of a slow table. What your requests pay is TAKES.
+";
+
 fn row(ratio: &Ratio) -> Vec<Cell> {
-    let verdict = match (ratio.reaches(ratio.aim), ratio.reaches(ratio.must)) {
-        (true, _) => Cell::left("aim reached").style(REACHED),
-        (_, true) => Cell::left("must reached").style(REACHED),
-        _ => Cell::left("MISSED").style(MISSED),
+    let goal = match ratio.more_is_better {
+        true => format!("{} or more", ratio.must),
+        false => format!("{} or less", ratio.must),
     };
-    let sign = if ratio.more_is_better { ">=" } else { "<=" };
     vec![
         Cell::left(ratio.name),
+        Cell::right(nanoseconds(ratio.takes)),
+        Cell::right(nanoseconds(ratio.yardstick_takes)),
         Cell::right(format!("{:.2}", ratio.value)),
-        Cell::right(format!("{sign} {}", ratio.must)),
-        Cell::right(format!("{sign} {}", ratio.aim)),
-        verdict,
-        Cell::left(ratio.what),
+        Cell::right(goal).style(FAINT),
     ]
+}
+
+fn nanoseconds(time: f64) -> String {
+    match time {
+        time if time < 99.95 => format!("{time:.1} ns"),
+        time => format!("{time:.0} ns"),
+    }
 }
