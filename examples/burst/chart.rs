@@ -152,7 +152,7 @@ impl<'a> Picture<'a> {
                 header,
                 (x + 32, y - 8),
                 14,
-                &"slots decoded beyond those of an even split, at worst",
+                &"slots of a padded batch beyond an even split's, at worst",
             )?;
         }
         Ok(())

@@ -62,7 +62,7 @@ pub(crate) struct Options {
     pub(crate) speedup: f64,
 
     /// Kill a frontend with SIGKILL in the middle of the second burst (of the first, if it is the
-    /// only one); not together with --trace
+    /// only one), and show first what became of its requests; not together with --trace
     #[arg(long)]
     pub(crate) kill: bool,
 

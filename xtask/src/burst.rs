@@ -36,7 +36,20 @@ pub(crate) fn check() -> Result<(), Failed> {
     number(find(&killed, "headcount")?, "leaked").and_then(|leaked| match leaked {
         0 => Ok(()),
         _ => Err(Failed(format!("{leaked} requests leaked after a kill"))),
-    })
+    })?;
+    killed_comes_first()
+}
+
+/// What became of the killed frontend's requests stands before how bursts were split.
+fn killed_comes_first() -> Result<(), Failed> {
+    let mut arguments = vec!["run", "--release", "--quiet", "--example", "burst", "--"];
+    arguments.extend(["--kill", "--strategy", "headcount", "--rounds", "1"]);
+    let output = cargo("the burst example", &arguments).output()?;
+    let shown = String::from_utf8_lossy(&output);
+    match (shown.find("got SIGKILL"), shown.find("Each burst:")) {
+        (Some(killed), Some(bursts)) if killed < bursts => Ok(()),
+        _ => Err(Failed(format!("the kill does not come first: {shown}"))),
+    }
 }
 
 fn results(options: &[&str]) -> Result<Value, Failed> {

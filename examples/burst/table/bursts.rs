@@ -34,7 +34,7 @@ impl Display for Bursts<'_> {
             .collect();
         writeln!(
             f,
-            "Slots decoded beyond those of an even split, at worst:\n{}.",
+            "Slots of a padded batch beyond those of an even split, at worst:\n{}.",
             worst.join(", ")
         )?;
 

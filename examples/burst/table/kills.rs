@@ -39,7 +39,7 @@ impl Display for Kills<'_> {
         };
         writeln!(
             f,
-            "\nFrontend {frontend} got SIGKILL in the middle of burst {round}. The engines aborted what it\n\
+            "Frontend {frontend} got SIGKILL in the middle of burst {round}. The engines aborted what it\n\
              had sent, and its clients sent again what was not answered. A private count\n\
              dies with its process, a shared one is reaped:\n"
         )?;

@@ -18,11 +18,12 @@ pub(crate) struct Table<'a>(pub(crate) &'a Report);
 
 impl Display for Table<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        // That nothing is lost when a process is killed is what one asked for who has killed one.
+        Kills(&self.0.results).fmt(f)?;
         match &self.0.config.trace {
             None => Bursts(self.0).fmt(f)?,
             Some(_) => Trace(self.0).fmt(f)?,
         }
-        Kills(&self.0.results).fmt(f)?;
         self.leaks(f)
     }
 }
