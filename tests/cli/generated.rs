@@ -44,5 +44,15 @@ fn man_pages_are_generated() {
     run(["man", "--to", to.to_str().unwrap()]).fine();
     let show = fs::read_to_string(to.join("headcount-show.1")).unwrap();
     assert!(show.contains("stale\\-after"), "{show}");
+    assert!(show.contains("sampled_in_flight"), "{show}");
     assert!(to.join("headcount.1").exists());
+    // Nothing refers to what an installed command has not.
+    for command in [
+        "show", "verify", "bench", "list", "dump", "metrics", "create", "cap",
+    ] {
+        let help = run([command, "--help"]).fine();
+        assert!(!help.contains("docs/"), "{help}");
+        let page = fs::read_to_string(to.join(format!("headcount-{command}.1"))).unwrap();
+        assert!(!page.contains("docs/"), "{page}");
+    }
 }

@@ -1,6 +1,6 @@
 //! `show`: aligned in 80 columns, what is wrong standing out, JSON as documented.
 
-use crate::command::{command, on, run_with};
+use crate::command::{command, on, run, run_with};
 use crate::scene::{ACTOR, Scene};
 use headcount::{Engine, Table};
 use headcount_tests::{Actor, TestTable, eventually};
@@ -277,6 +277,18 @@ fn json_is_as_documented() {
     fields(&shown, "", &mut there);
     fields(&example, "", &mut documented);
     assert_eq!(there, documented);
+    // An installed command has no documentation beside it.
+    let help = run(["show", "--help"]).fine();
+    let words: BTreeSet<_> = help
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .collect();
+    for field in there
+        .iter()
+        .filter(|field| !field.starts_with(".warnings."))
+    {
+        let name = field.rsplit('.').next().unwrap();
+        assert!(words.contains(name), "{field} in {help}");
+    }
 }
 
 #[test]

@@ -15,13 +15,19 @@ use std::path::Path;
 /// Frontends may go on meanwhile. What never stands still for long enough to be looked at is said to
 /// be busy, which is no fault.
 #[derive(Args, Debug)]
+#[command(after_long_help = JSON)]
 pub(crate) struct Verify {
     #[command(flatten)]
     which: Which,
-    /// Print one JSON object; docs/cli.md says what is in it.
+    /// Print one JSON object; `headcount verify --help` says what is in it.
     #[arg(long)]
     json: bool,
 }
+
+const JSON: &str = "\
+JSON: an object with `schema` (1), `path`, `consistent`, `counts` and `ledgers` (how many were compared),
+`busy` (texts: what never stood still) and `faults`. Of each fault: `kind` (header, path, size, mode,
+requests, tokens, ledger, slot, lane, engine or publication), `at`, `found` and `expected`.";
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const GOOD: Style = AnsiColor::Green.on_default();

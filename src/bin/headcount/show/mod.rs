@@ -17,10 +17,11 @@ use json::to_json;
 
 /// Show engines, frontends, the publisher and what is wrong.
 #[derive(Args, Debug)]
+#[command(after_long_help = json::DESCRIPTION)]
 pub(crate) struct Show {
     #[command(flatten)]
     which: Which,
-    /// Print one JSON object; docs/cli.md says what is in it. With --watch, one a line.
+    /// Print one JSON object; `headcount show --help` says what is in it. With --watch, one a line.
     #[arg(long)]
     json: bool,
     /// Show it again and again, every so many seconds [default: 1].
