@@ -88,9 +88,12 @@ def request(name: str, rank: int | None = None, prompt: int = 7, **more: Any) ->
     return SimpleNamespace(**{**fields, **more})
 
 
-def finished(names: Iterable[str]) -> Any:
-    """What an engine says when these have ended."""
-    return SimpleNamespace(finished_requests=set(names))
+def finished(names: Iterable[str], engine_index: int | None = None) -> Any:
+    """What an engine says when these have ended, with its rank as all known releases have it."""
+    outputs = SimpleNamespace(finished_requests=set(names))
+    if engine_index is not None:
+        outputs.engine_index = engine_index
+    return outputs
 
 
 def table_of(client: Any) -> headcount.Table:

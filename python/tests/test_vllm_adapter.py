@@ -125,7 +125,7 @@ def test_a_late_interaction_rank_is_kept_and_counted(module: ModuleType, servers
 
 def test_a_streaming_session_stays_where_it_is_and_counts_once(servers: list[Any]) -> None:
     server = servers[0]
-    if "engine" not in names(type(server)):
+    if not has_sessions(server):
         pytest.skip("this release has no such sessions")
     engine = server.get_core_engine_for_request(request("session", resumable=True))
     rank = server.core_engines.index(engine)
@@ -207,7 +207,7 @@ def test_a_request_that_fails_in_vllms_own_method_is_not_counted(
 def test_a_session_whose_next_part_cannot_be_sent_stays_counted(servers: list[Any]) -> None:
     async def scene() -> None:
         server = servers[0]
-        if "engine" not in names(type(server)):
+        if not has_sessions(server):
             pytest.skip("this release has no such sessions")
         sends(server)
         server.engines_running = True
@@ -247,6 +247,71 @@ def test_an_aborted_request_counts_until_its_engine_has_dropped_it(servers: list
         assert sum(in_flight(server)) == 1
         await type(server).process_engine_outputs(server, finished(["a"]))
         assert sum(in_flight(server)) == 0
+
+    asyncio.run(scene())
+
+
+def has_sessions(server: Any) -> bool:
+    """Whether the release takes an id that is in flight for a session that goes on."""
+    return "engine" in names(type(server))
+
+
+@pytest.mark.parametrize("old_ends_first", [True, False])
+@pytest.mark.parametrize("ranks", [(None, None), (2, 2), (2, 1)])
+def test_an_id_used_again_while_the_old_request_is_aborted_counts_twice(
+    servers: list[Any], ranks: tuple[int | None, int | None], old_ends_first: bool
+) -> None:
+    async def scene() -> None:
+        server = servers[0]
+        if has_sessions(server):
+            pytest.skip("this release takes it for a session")
+        sends(server)
+        server.engines_running = True
+        at: list[int] = []
+        for rank in ranks:
+            before = in_flight(servers[1])
+            await server.add_request_async(request("a", rank=rank))
+            at.append([now - then for now, then in zip(in_flight(servers[1]), before)].index(1))
+            await server.abort_requests_async(["a"])
+        assert sum(in_flight(servers[1])) == 2
+        assert tokens(servers[1]) == [7 * count for count in in_flight(servers[1])]
+        first, second = at if old_ends_first else reversed(at)
+        await type(server).process_engine_outputs(server, finished(["a"], first))
+        assert [rank for rank, count in enumerate(in_flight(servers[1])) if count] == [second]
+        assert sum(in_flight(servers[1])) == 1
+        # An engine that never had it, or has ended it already, ends no other's.
+        other = ({0, 1, 2, 3} - {second}).pop()
+        await type(server).process_engine_outputs(server, finished(["a"], other))
+        assert sum(in_flight(servers[1])) == 1
+        await type(server).process_engine_outputs(server, finished(["a"], second))
+        assert in_flight(servers[1]) == [0, 0, 0, 0]
+        balance = balance_of(server)
+        assert balance is not None
+        assert balance.permits == {}
+
+    asyncio.run(scene())
+
+
+def test_an_id_used_again_that_cannot_be_sent_leaves_the_old_request_counted(
+    servers: list[Any],
+) -> None:
+    async def scene() -> None:
+        server = servers[0]
+        if has_sessions(server):
+            pytest.skip("this release takes it for a session")
+        sends(server)
+        server.engines_running = True
+        await server.add_request_async(request("a", rank=3))
+        sends(server, error=RuntimeError("no engine"))
+        with pytest.raises(RuntimeError, match="no engine"):
+            await server.add_request_async(request("a", rank=1))
+        assert in_flight(servers[1]) == [0, 0, 0, 1]
+        # And the end of all ends each of several.
+        sends(server)
+        await server.add_request_async(request("a", rank=1))
+        assert in_flight(servers[1]) == [0, 1, 0, 1]
+        server.shutdown()
+        assert in_flight(servers[1]) == [0, 0, 0, 0]
 
     asyncio.run(scene())
 

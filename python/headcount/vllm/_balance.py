@@ -5,9 +5,11 @@ Nothing in here raises into vLLM. A request that the table cannot take is vLLM's
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import headcount
@@ -29,22 +31,34 @@ _PUBLISHER_AGAIN = 1.0  # seconds
 class Balance:
     """The engines of a deployment, shared with its other API servers."""
 
-    def __init__(self, client: Client, settings: Settings, late_rank: LateRank | None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        late_rank: LateRank | None = None,
+        has_sessions: bool = False,
+    ) -> None:
         ranks = _ranks(client)
         self.deployment = Deployment(str(client.stats_update_address), ranks[0])
         seat = _deployment.join(self.deployment, ranks, settings)
         self.table = seat.table
-        self.permits: dict[str, headcount.Permit] = {}
+        # By the ids of requests. An id has several if it is used again while an engine still has the old one.
+        self.permits: dict[str, list[headcount.Permit]] = {}
+        # Of the requests that are just being sent, by the addresses of their objects.
+        self._sending: dict[int, headcount.Permit | None] = {}
         self._route: Callable[..., headcount.Permit] = seat.frontend.route
         self._late_rank = late_rank
+        self._has_sessions = has_sessions
         self._reaper = self.table.reap_every(_REAP_EVERY)
         self._publisher: headcount.Publisher | None = None
         self._publisher_again = 0.0
         self._complaints: set[type[BaseException]] = set()
         self._pid = os.getpid()
         self._closed = False
-        # The table's numbers of vLLM's engines, in vLLM's order; their ids; and their places in that order.
+        # The table's numbers of vLLM's engines, in vLLM's order and by their ranks; their ids; and their
+        # places in that order.
         self._slots: list[int] = []
+        self._slot_of_rank: dict[int, int] = {}
         self._engines: dict[int, headcount.EngineId] = {}
         self._places: dict[int, int] = {}
         self._strangers: list[int] = []
@@ -55,7 +69,7 @@ class Balance:
     def choose(self, client: Client, request: Request, own: Choose) -> bytes:
         """The engine for a request; ``own`` is vLLM's method, which keeps vLLM's own books."""
         request_id = request.request_id
-        if request_id in client.reqs_in_flight:
+        if self._has_sessions and request_id in client.reqs_in_flight:
             return own(client, request)  # a session that goes on where it is
         rank = request.data_parallel_rank
         try:
@@ -72,28 +86,56 @@ class Balance:
         except Exception as error:
             self._complain(error)
             return own(client, request)
-        self.permits[request_id] = permit
+        self.permits.setdefault(request_id, []).append(permit)
         try:
-            return own(client, request)
+            engine = own(client, request)
         except BaseException:
-            self.finish((request_id,))
+            self._end(request_id, permit)
             raise
         finally:
             request.data_parallel_rank = rank
+        if id(request) in self._sending:
+            self._sending[id(request)] = permit
+        return engine
 
-    def finish(self, request_ids: Iterable[str]) -> None:
-        """These requests have ended, however they did."""
-        permits = self.permits
-        for request_id in request_ids:
-            permit = permits.pop(request_id, None)
+    @contextmanager
+    def sending(self, request: Request) -> Iterator[None]:
+        """Ends the request that is counted within this block, if it cannot be sent."""
+        self._sending[id(request)] = None
+        try:
+            yield
+        except Exception:
+            # It never reached its engine. (A cancellation comes after that.)
+            permit = self._sending[id(request)]
             if permit is not None:
-                permit.release()
+                self._end(request.request_id, permit)
+            raise
+        finally:
+            del self._sending[id(request)]
+
+    def finish(self, request_ids: Iterable[str], rank: int | None = None) -> None:
+        """These requests have ended, however they did: on the engine of that rank."""
+        slot = None if rank is None else self._slot_of_rank.get(rank)
+        for request_id in request_ids:
+            for permit in self.permits.get(request_id, ()):
+                # The oldest, if it is not said where.
+                if slot is None or permit.engine == slot:
+                    self._end(request_id, permit)
+                    break
 
     def finish_all(self) -> None:
         """No request of this server is in flight any more."""
         permits, self.permits = self.permits, {}
-        for permit in permits.values():
+        for permit in itertools.chain(*permits.values()):
             permit.release()
+
+    def _end(self, request_id: str, permit: headcount.Permit) -> None:
+        permit.release()
+        permits = self.permits.get(request_id, [])
+        if permit in permits:
+            permits.remove(permit)
+            if not permits:
+                del self.permits[request_id]
 
     def _placed(self, tokens: int) -> headcount.Permit:
         if not self._strangers:
@@ -120,9 +162,11 @@ class Balance:
                 except headcount.NoSuchEngine:
                     pass  # another server was faster
                 # The engine is gone, and will not tell of its requests' ends.
-                gone = [name for name, permit in self.permits.items() if permit.engine == slot]
-                self.finish(gone)
+                for request_id, permits in list(self.permits.items()):
+                    for permit in [permit for permit in permits if permit.engine == slot]:
+                        self._end(request_id, permit)
         self._slots = slots
+        self._slot_of_rank = dict(zip(ranks, slots))
         self._engines = engines
         self._places = {slot: place for place, slot in enumerate(slots)}
         self._look_for_strangers()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,8 @@ from headcount.vllm._log import log
 from headcount.vllm._settings import Settings
 
 _ATTRIBUTE = "_headcount"
+
+Make = Callable[[Client], Balance]
 
 
 def install(module: ModuleType, settings: Settings) -> None:
@@ -24,7 +27,13 @@ def install(module: ModuleType, settings: Settings) -> None:
         log.warning("headcount: leaving vLLM as it is, which is of an unknown shape: %s", problem)
         return
     late_rank = getattr(module, "get_late_interaction_engine_index", None)
-    _hook(module.DPLBAsyncMPClient, settings, late_rank)
+    make = functools.partial(
+        Balance,
+        settings=settings,
+        late_rank=late_rank,
+        has_sessions=_shape.has_sessions(module.DPLBAsyncMPClient),
+    )
+    _hook(module.DPLBAsyncMPClient, settings, make)
 
 
 def balance_of(client: Client) -> Balance | None:
@@ -33,7 +42,7 @@ def balance_of(client: Client) -> Balance | None:
     return balance
 
 
-def _hook(cls: Any, settings: Settings, late_rank: Any) -> None:
+def _hook(cls: Any, settings: Settings, make: Make) -> None:
     init = cls.__init__
     choose = cls.get_core_engine_for_request
     process_outputs = cls.process_engine_outputs
@@ -44,7 +53,7 @@ def _hook(cls: Any, settings: Settings, late_rank: Any) -> None:
     @functools.wraps(init)
     def __init__(self: Client, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
-        _join(self, settings, late_rank)
+        _join(self, settings, make)
 
     @functools.wraps(choose)
     def get_core_engine_for_request(self: Client, request: Request) -> bytes:
@@ -57,19 +66,14 @@ def _hook(cls: Any, settings: Settings, late_rank: Any) -> None:
     async def process_engine_outputs(self: Client, outputs: Any) -> None:
         await process_outputs(self, outputs)
         if outputs.finished_requests and (balance := balance_of(self)) is not None:
-            balance.finish(outputs.finished_requests)
+            balance.finish(outputs.finished_requests, getattr(outputs, "engine_index", None))
 
     @functools.wraps(add_request)
     async def add_request_async(self: Client, request: Request) -> None:
-        balance = balance_of(self)
-        goes_on = balance is None or request.request_id in balance.permits
-        try:
+        if (balance := balance_of(self)) is None:
+            return await add_request(self, request)  # type: ignore[no-any-return]
+        with balance.sending(request):
             await add_request(self, request)
-        except Exception:
-            # It never reached its engine. (A cancellation comes after that.)
-            if balance is not None and not goes_on:
-                balance.finish((request.request_id,))
-            raise
 
     @functools.wraps(get_output)
     async def get_output_async(self: Client) -> Any:
@@ -108,9 +112,9 @@ def _hook(cls: Any, settings: Settings, late_rank: Any) -> None:
     cls.__headcount__ = True
 
 
-def _join(client: Client, settings: Settings, late_rank: Any) -> None:
+def _join(client: Client, settings: Settings, make: Make) -> None:
     try:
-        balance = Balance(client, settings, late_rank)
+        balance = make(client)
     except Exception as error:
         log.warning(
             "headcount: this API server balances as vLLM does, since it could not join a table: "

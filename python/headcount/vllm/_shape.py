@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from types import ModuleType
+from typing import Any
 
 _NEEDED = {"core_engines", "data_parallel_rank", "lb_engines", "reqs_in_flight", "request_id"}
 
@@ -65,3 +66,12 @@ def problem(module: ModuleType) -> str | None:
     if hasattr(client, "lb_engines"):
         return "lb_engines is an attribute of the class"
     return None
+
+
+def has_sessions(client: Any) -> bool:
+    """Whether an id that is in flight already is that of a session, which goes on where it is.
+
+    Before vLLM had sessions (0.9.2 to 0.15), it is that of another request: its client has given up the old
+    one, and the engine has not dropped it yet.
+    """
+    return "get" in client.get_core_engine_for_request.__code__.co_names

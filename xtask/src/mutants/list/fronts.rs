@@ -7,7 +7,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a permit is kept when vLLM's own method raises",
         "python/headcount/vllm/_balance.py",
         &[(
-            "            self.finish((request_id,))\n            raise\n",
+            "            self._end(request_id, permit)\n            raise\n",
             "            raise\n",
         )],
         Catcher::Python(
@@ -53,10 +53,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a session is finished when its next part cannot be sent",
-        "python/headcount/vllm/_client.py",
+        "python/headcount/vllm/_balance.py",
         &[(
-            "if balance is not None and not goes_on:",
-            "if balance is not None:",
+            "            permit = self._sending[id(request)]\n            if permit is not None:\n                self._end(request.request_id, permit)\n",
+            "            self.finish((request.request_id,))\n",
         )],
         Catcher::Python(
             "test_vllm_adapter.py::test_a_session_whose_next_part_cannot_be_sent_stays_counted",

@@ -71,4 +71,31 @@ pub(super) const FAULTS: &[Mutant] = &[
         )],
         Catcher::Python("test_router_messages.py::test_responses_reach_the_client_as_they_came"),
     ),
+    fault(
+        "an id that is used again is taken for a session",
+        "python/headcount/vllm/_balance.py",
+        &[("if self._has_sessions and request_id", "if request_id")],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_an_id_used_again_while_the_old_request_is_aborted_counts_twice",
+        ),
+    ),
+    fault(
+        "an end is that of the oldest request of an id, wherever it was",
+        "python/headcount/vllm/_balance.py",
+        &[("if slot is None or permit.engine == slot:", "if True:")],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_an_id_used_again_while_the_old_request_is_aborted_counts_twice",
+        ),
+    ),
+    fault(
+        "what cannot be sent ends the oldest request of its id",
+        "python/headcount/vllm/_balance.py",
+        &[(
+            "                self._end(request.request_id, permit)\n            raise",
+            "                self.finish((request.request_id,))\n            raise",
+        )],
+        Catcher::Python(
+            "test_vllm_adapter.py::test_an_id_used_again_that_cannot_be_sent_leaves_the_old_request_counted",
+        ),
+    ),
 ];
