@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import importlib.metadata
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import headcount
@@ -229,9 +231,10 @@ def test_a_deployment_that_comes_back_starts_from_zero(
 def test_a_lock_that_is_a_link_is_not_followed(
     deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_deployment, "_prefix", lambda: str(tmp_path / "tables-"))
-    (tmp_path / "tables-lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError):
+    monkeypatch.setattr(_deployment, "_directory", lambda: str(tmp_path))
+    lock = tmp_path / f"headcount-vllm-{os.geteuid()}-lock"
+    lock.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match=str(lock)):
         join(deployment)
     assert not (tmp_path / "elsewhere").exists()
 
@@ -263,3 +266,89 @@ def test_the_last_one_to_leave_removes_the_table(deployment: Deployment) -> None
     newer = join(deployment)
     _deployment.remove_if_empty(table)
     assert path_of(newer).exists()
+
+
+# -- Users ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o666])
+def test_a_name_that_another_user_has_taken_is_left_to_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    """As user 4321 sees it."""
+    monkeypatch.setattr(_deployment, "_directory", lambda: str(tmp_path))
+    theirs = [tmp_path / f"headcount-vllm-4321{more}-lock" for more in ("", ".1")]
+    for lock in theirs:
+        lock.touch()
+        lock.chmod(mode)
+    monkeypatch.setattr(os, "geteuid", lambda: 4321)
+    assert _deployment._prefix() == str(tmp_path / "headcount-vllm-4321.2-")
+    assert (tmp_path / "headcount-vllm-4321.2-lock").exists()
+    # Too many are an error that says what to do.
+    monkeypatch.setattr(_deployment, "_NAMES", 2)
+    with pytest.raises(PermissionError, match="HEADCOUNT_VLLM_PATH"):
+        _deployment._prefix()
+
+
+# Another one each time: tests of other checkouts may run beside this one.
+OTHER_USER = 50_000 + os.getpid() % 10_000
+
+
+def as_root_of_a_namespace(act: Callable[[], str]) -> str:
+    """What ``act`` returns in a process of another user, who has the number 0 in a user namespace."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        told = "it has raised"
+        try:
+            os.close(reading)
+            libc = ctypes.CDLL(None, use_errno=True)
+            os.setgroups([])
+            os.setresgid(OTHER_USER, OTHER_USER, OTHER_USER)
+            os.setresuid(OTHER_USER, OTHER_USER, OTHER_USER)
+            libc.prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: its files in /proc are its own
+            if libc.unshare(0x10000000):  # CLONE_NEWUSER
+                told = "no namespace"
+            else:
+                Path("/proc/self/uid_map").write_text(f"0 {OTHER_USER} 1")
+                told = act()
+        except BaseException as error:
+            told = f"{type(error).__name__}: {error}"
+        finally:
+            os.write(writing, told.encode())
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        told = pipe.read()
+    os.waitpid(child, 0)
+    return told
+
+
+def test_a_user_who_is_root_in_a_namespace_has_tables_of_their_own(deployment: Deployment) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    ours = join(deployment)
+
+    def joined() -> str:
+        assert os.geteuid() == 0
+        seat, other = join(deployment), join(deployment)
+        permits = seat.frontend.route_many(4)
+        assert counted(other.table) == 4, "servers of one deployment meet in it"
+        del permits
+        return str(path_of(seat))
+
+    path = as_root_of_a_namespace(joined)
+    if path == "no namespace":
+        pytest.skip("no user namespace can be made here")
+    try:
+        assert re.fullmatch(r"/dev/shm/headcount-vllm-0\.\d+-[0-9a-f]{12}", path), path
+        assert os.stat(path).st_uid == OTHER_USER
+        assert path_of(ours) == Path(deployment.path()) != Path(path)
+        # Who starts next under that name removes it, and only that.
+        again = as_root_of_a_namespace(joined)
+        assert again == path
+        assert path_of(ours).exists()
+    finally:
+        for name in (path, path[:-12] + "lock"):
+            if Path(name).exists() and os.stat(name).st_uid == OTHER_USER:
+                os.unlink(name)

@@ -28,6 +28,9 @@ from headcount.vllm._settings import Settings
 MAX_ENGINES = 128
 MAX_FRONTENDS = 256
 
+_NAMES = 100
+_LOCK = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
 
 @dataclass(frozen=True)
 class Deployment:
@@ -180,15 +183,53 @@ def _tables() -> list[str]:
 
 
 def _prefix() -> str:
-    directory = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
-    return os.path.join(directory, f"headcount-vllm-{os.getuid()}-")
+    """How the names of this user's tables, and of the lock for them, begin.
+
+    Another user's processes may have the same number in a user namespace of theirs, or may have made a file of
+    that name: so it is the first of several names whose lock is this user's, or can be made.
+    """
+    directory = _directory()
+    for attempt in range(_NAMES):
+        user = f"{os.geteuid()}.{attempt}" if attempt else f"{os.geteuid()}"
+        prefix = os.path.join(directory, f"headcount-vllm-{user}-")
+        if _is_ours(prefix + "lock"):
+            return prefix
+    raise PermissionError(
+        f"{_NAMES} names like {prefix}lock belong to other users; remove those files, or give all API "
+        "servers of this deployment one HEADCOUNT_VLLM_PATH"
+    )
+
+
+def _directory() -> str:
+    return "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()
+
+
+def _is_ours(lock: str) -> bool:
+    """Whether a lock belongs to this user, for whom it is made if it is not there."""
+    try:
+        # Only with O_EXCL: the kernel does not let one open another user's file in such a directory by O_CREAT
+        # (fs.protected_regular), whatever its mode.
+        os.close(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        try:
+            found = os.open(lock, _LOCK)
+        except PermissionError:
+            return False
+        except OSError:
+            if os.lstat(lock).st_uid == os.geteuid():
+                raise  # a link, say, which this user should know of
+            return False
+        try:
+            return os.fstat(found).st_uid == os.geteuid()
+        finally:
+            os.close(found)
+    return True
 
 
 @contextmanager
 def _alone(patience: float = 5.0) -> Iterator[None]:
     """Runs the block while no other server of this user does. Some milliseconds, usually."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    lock = os.open(_prefix() + "lock", flags, 0o600)
+    lock = os.open(_prefix() + "lock", _LOCK)
     try:
         deadline = time.monotonic() + patience
         while True:

@@ -98,4 +98,26 @@ pub(super) const FAULTS: &[Mutant] = &[
             "test_vllm_adapter.py::test_an_id_used_again_that_cannot_be_sent_leaves_the_old_request_counted",
         ),
     ),
+    fault(
+        "a lock that another user has made for everybody is used",
+        "python/headcount/vllm/_deployment.py",
+        &[(
+            "return os.fstat(found).st_uid == os.geteuid()",
+            "return True",
+        )],
+        Catcher::Python(
+            "test_vllm_plugin.py::test_a_name_that_another_user_has_taken_is_left_to_them",
+        ),
+    ),
+    fault(
+        "a lock that another user keeps to themselves is an error",
+        "python/headcount/vllm/_deployment.py",
+        &[(
+            "        except PermissionError:\n            return False\n        except OSError:\n            if os.lstat(lock).st_uid == os.geteuid():\n                raise  # a link, say, which this user should know of\n            return False\n",
+            "        except ZeroDivisionError:\n            return False\n",
+        )],
+        Catcher::Python(
+            "test_vllm_plugin.py::test_a_user_who_is_root_in_a_namespace_has_tables_of_their_own",
+        ),
+    ),
 ];
