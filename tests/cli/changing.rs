@@ -61,6 +61,11 @@ fn it_does_not_remove_a_table_in_use_unless_forced() {
     assert_eq!(publisher.ask("publisher"), "ok");
     let said = on(scene.path(), "rm PATH").refused(1);
     assert!(said.contains("publisher"), "{said}");
+    let deployment = scene.table.deploy().unwrap();
+    let said = on(scene.path(), "rm PATH").refused(1);
+    let pid = std::process::id();
+    assert!(said.contains(&format!("deployment (pid {pid})")), "{said}");
+    drop(deployment);
     let said = on(scene.path(), "rm PATH --force").fine();
     assert!(
         said.contains("publisher") && said.contains("start it anew"),

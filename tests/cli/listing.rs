@@ -24,15 +24,16 @@ fn tables_are_listed_with_what_is_in_flight_and_who_lives() {
     symlink(scene.path(), place.join("link")).unwrap();
     scene.kill_one();
     let _publisher = scene.table.publisher().unwrap();
+    let _deployment = scene.table.deploy().unwrap();
     let path = scene.path().display().to_string();
     let expected = json!([
         {
             "path": path, "engines": 3, "in_flight": 9, "frontends": 1, "dead_frontends": 1,
-            "publisher": std::process::id(), "error": null,
+            "publisher": std::process::id(), "deployment": std::process::id(), "error": null,
         },
         {
             "path": below.join("b"), "engines": 2, "in_flight": 0, "frontends": 0,
-            "dead_frontends": 0, "publisher": null, "error": null,
+            "dead_frontends": 0, "publisher": null, "deployment": null, "error": null,
         },
     ]);
     let mut tables = listed(&place)["tables"].take();
@@ -43,7 +44,7 @@ fn tables_are_listed_with_what_is_in_flight_and_who_lives() {
     let line = text.lines().find(|line| line.starts_with(&path)).unwrap();
     let words: Vec<_> = line.split_whitespace().skip(1).collect();
     let pid = std::process::id().to_string();
-    assert_eq!(words, ["3", "9", "1", "1", &pid], "{text}");
+    assert_eq!(words, ["3", "9", "1", "1", &pid, &pid], "{text}");
     // It only looks.
     assert_eq!(scene.table.in_flight(), [3, 3, 3]);
 }

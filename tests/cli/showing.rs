@@ -106,6 +106,147 @@ fn what_is_at_a_cap_is_said_of_requests_and_of_tokens() {
     }
 }
 
+/// A table whose first engine, which is to have three times as much, refuses most requests: its cap on tokens
+/// is small.
+fn short_of_tokens() -> (TestTable, Vec<headcount::Permit>) {
+    let options = Table::options()
+        .engine(Engine::named("gpu-0").weight(3.0).max_tokens(1000))
+        .engine(Engine::named("gpu-1"));
+    let table = TestTable::new(&options);
+    let frontend = table.join().unwrap();
+    let request = |tokens| headcount::Request::new().tokens(tokens);
+    let pinned = |tokens, engine: usize| frontend.route_with(&request(tokens).pin(engine));
+    let mut permits = Vec::from_iter((0..6).map(|_| pinned(154, 0).unwrap()));
+    permits.extend((0..9).map(|_| pinned(500, 1).unwrap()));
+    assert!(matches!(
+        pinned(154, 0),
+        Err(headcount::Error::Saturated { .. })
+    ));
+    (table, permits)
+}
+
+#[test]
+fn an_engine_that_gets_little_for_its_weight_is_shown_with_the_reason() {
+    let (table, _permits) = short_of_tokens();
+    let shown = on(table.path(), "show PATH").fine();
+    assert!(
+        shown.contains("! engine gpu-0 has 924 of at most 1000 tokens: a request of 154, its mean, finds no room\n"),
+        "{shown}"
+    );
+    assert!(!shown.contains("! engine gpu-1"), "{shown}");
+    let heads = line(&shown, "ENGINE");
+    // Of the heads that stand over words, one stands over a bar, which has none.
+    let of = |engine: &str, head: &str| {
+        let place = heads.iter().position(|h| *h == head).expect(head);
+        let words = line(&shown, engine);
+        let bar = usize::from(place > 2 && words.len() > heads.len());
+        words[place + bar].to_owned()
+    };
+    assert_eq!(of("gpu-0", "WEIGHT"), "3");
+    assert_eq!(of("gpu-0", "TOK-CAP"), "1000");
+    assert_eq!(of("gpu-0", "TOKENS"), "924");
+    assert_eq!(of("gpu-1", "WEIGHT"), "1");
+    assert_eq!(of("gpu-1", "TOK-CAP"), "-");
+    let shown = on(table.path(), "show PATH --json").fine();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let expected = serde_json::json!({
+        "kind": "engine_short_of_tokens", "engine": "gpu-0", "tokens": 924, "max_tokens": 1000,
+        "mean": 154,
+        "message": "engine gpu-0 has 924 of at most 1000 tokens: a request of 154, its mean, finds no room",
+    });
+    assert_eq!(shown["warnings"], Value::Array(vec![expected]));
+    // Where all are alike, there are no such columns.
+    let plain = TestTable::new(&Table::options().engines(2));
+    let shown = on(plain.path(), "show PATH").fine();
+    assert!(
+        !shown.contains("WEIGHT") && !shown.contains("TOK-CAP"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_table_that_is_short_of_tokens_says_so() {
+    let options = Table::options().engines(2).max_tokens(1000);
+    let table = TestTable::new(&options);
+    let frontend = table.join().unwrap();
+    let request = headcount::Request::new().tokens(300);
+    let mut permits = frontend.route_many_with(2, &request).unwrap();
+    let shown = |path: &std::path::Path| on(path, "show PATH").fine();
+    assert!(
+        !shown(table.path()).contains('!'),
+        "there is room for another"
+    );
+    permits.push(frontend.route_with(&request).unwrap());
+    let said =
+        "! the table has 900 of at most 1000 tokens: a request of 300, the mean, finds no room\n";
+    assert!(
+        shown(table.path()).contains(said),
+        "{}",
+        shown(table.path())
+    );
+}
+
+#[test]
+fn refusals_are_shown_by_reason() {
+    let options = Table::options()
+        .engine(Engine::named("a").max_in_flight(1))
+        .engine(Engine::named("b").max_tokens(10))
+        .max_in_flight(2);
+    let table = TestTable::new(&options);
+    let shown = on(table.path(), "show PATH").fine();
+    assert!(!shown.contains("refused"), "{shown}");
+    let frontend = table.join().unwrap();
+    let request = headcount::Request::new();
+    let to = |engine: usize, tokens| frontend.route_with(&request.tokens(tokens).pin(engine));
+    let _first = to(0, 0).unwrap();
+    (0..3).for_each(|_| drop(to(0, 0).unwrap_err()));
+    (0..2).for_each(|_| drop(to(1, 11).unwrap_err()));
+    let _second = to(1, 0).unwrap();
+    drop(to(1, 0).unwrap_err());
+    let shown = on(table.path(), "show PATH").fine();
+    let said = "\nrefused since its creation: 3 for engines' caps on requests, 2 for engines' caps on tokens, \
+                1 for the table's cap on requests\n";
+    assert!(shown.contains(said), "{shown}");
+    let json = on(table.path(), "show PATH --json").fine();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let expected = serde_json::json!({
+        "engine_requests": 3, "engine_tokens": 2, "table_requests": 1, "table_tokens": 0,
+        "unavailable": 0,
+    });
+    assert_eq!(json["refusals_total"], expected);
+    let metrics = on(table.path(), "metrics PATH --once").fine();
+    for (reason, count) in expected.as_object().unwrap() {
+        let path = table.path().display();
+        let sample =
+            format!("headcount_refusals_total{{reason=\"{reason}\",table=\"{path}\"}} {count}\n");
+        assert!(metrics.contains(&sample), "{sample} in {metrics}");
+    }
+}
+
+#[test]
+fn the_deployment_is_shown_while_it_lives() {
+    let table = TestTable::new(&Table::options().engines(1));
+    let alive = |metrics: &str| {
+        metrics.contains("headcount_deployment_alive{table=")
+            && metrics.contains("} 1\n# HELP headcount_engine")
+    };
+    let pid = std::process::id();
+    let deployment = table.deploy().unwrap();
+    let shown = on(table.path(), "show PATH").fine();
+    assert!(
+        shown.contains(&format!(", deployment pid {pid}\n")),
+        "{shown}"
+    );
+    let json = on(table.path(), "show PATH --json").fine();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["deployment"]["pid"], pid);
+    assert!(alive(&on(table.path(), "metrics PATH --once").fine()));
+    drop(deployment);
+    let shown = on(table.path(), "show PATH").fine();
+    assert!(!shown.contains("deployment"), "{shown}");
+    assert!(!alive(&on(table.path(), "metrics PATH --once").fine()));
+}
+
 #[test]
 fn the_spread_is_by_weight_and_of_those_that_take_requests() {
     let options = Table::options()
@@ -257,6 +398,7 @@ fn json_is_as_documented() {
     publisher
         .publish_with(&[headcount::EngineStats::default(); 3], [5, 1])
         .unwrap();
+    let _deployment = scene.table.deploy().unwrap();
     scene.kill_one();
     let shown = on(scene.path(), "show PATH --json --stale-after 600").fine();
     let shown: Value = serde_json::from_str(&shown).unwrap();

@@ -3,8 +3,8 @@
 use crate::command::binary;
 use crate::scene::Scene;
 use crate::tmux::{Terminal, is_there};
-use headcount::EngineState;
-use headcount_tests::{eventually, skipped};
+use headcount::{Engine, EngineState, Permit, Request, Table};
+use headcount_tests::{TestTable, eventually, skipped};
 use std::fs;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -164,6 +164,108 @@ fn keys_drain_and_undrain_but_ask_first() {
     assert_eq!(terminal.knows("alternate_on"), "1");
     terminal.press("q");
     eventually("it quits", || terminal.knows("alternate_on") == "0");
+}
+
+/// A table of weights and caps on tokens, and `top` that shows it.
+fn weighty(columns: u16, rows: u16) -> Option<(TestTable, Vec<Permit>, Terminal)> {
+    if !is_there() {
+        skipped("top", "tmux is not installed");
+        return None;
+    }
+    let options = Table::options()
+        .engine(Engine::named("gpu-0").weight(3.0).max_tokens(1000))
+        .engine(Engine::named("gpu-1"));
+    let table = TestTable::new(&options);
+    let request = Request::new().tokens(154).pin(0_usize);
+    let permits = table.join().unwrap().route_many_with(6, &request).unwrap();
+    let line = format!("'{}' top '{}'", binary().display(), table.path().display());
+    let terminal = Terminal::run(columns, rows, &line);
+    terminal.wait_for_text("gpu-1");
+    Some((table, permits, terminal))
+}
+
+#[test]
+fn weights_caps_on_tokens_and_refusals_are_on_the_screen() {
+    let Some((table, _permits, terminal)) = weighty(120, 30) else {
+        return;
+    };
+    let screen = terminal.wait_for_text("WEIGHT");
+    assert!(screen[3].contains("TOKENS TOK-CAP"), "{screen:#?}");
+    let words: Vec<_> = screen[4].split_whitespace().collect();
+    assert!(
+        words.contains(&"3") && words.contains(&"1000"),
+        "{screen:#?}"
+    );
+    assert!(
+        screen[2].starts_with("! engine gpu-0 has 924 of at most 1000 tokens"),
+        "{screen:#?}"
+    );
+    let frontend = table.join().unwrap();
+    let request = Request::new().tokens(154).pin(0_usize);
+    terminal.wait_for("refusals per second", |screen| {
+        assert!(frontend.route_with(&request).is_err());
+        screen[1].contains("/s refused for engines' caps on tokens, no snapshot")
+    });
+    for (columns, rows) in [(50, 12), (20, 5)] {
+        terminal.resize(columns, rows);
+        terminal.wait_for("it is drawn anew", |screen| {
+            let is_there = |text: &str| screen.iter().any(|line| line.contains(text));
+            screen.len() == usize::from(rows)
+                && screen[0].contains("6 in flight")
+                && screen[usize::from(rows) - 1].starts_with("q ")
+                && is_there("gpu-0")
+                && (rows < 12 || is_there("WEIGHT"))
+        });
+    }
+}
+
+#[test]
+fn a_question_is_seen_on_a_small_screen_with_how_to_answer_it() {
+    let Some((table, _permits, terminal)) = weighty(20, 5) else {
+        return;
+    };
+    let state = || table.snapshot().engines[1].state;
+    let sees = |what: &[&str]| {
+        terminal.wait_for("the question", |screen| {
+            let shown = screen.concat();
+            what.iter().all(|text| shown.contains(text))
+        })
+    };
+    terminal.press("Down");
+    for (columns, rows, answer) in [(20, 5, "no"), (20, 2, "y/n"), (17, 1, "y/n"), (9, 4, "y/n")] {
+        terminal.resize(columns, rows);
+        terminal.wait_for("the size", |screen| screen.len() == usize::from(rows));
+        terminal.press("d");
+        sees(&["Drain", "gpu-1", answer]);
+        terminal.press("n");
+        terminal.wait_for("no question", |screen| !screen.concat().contains("Drain"));
+        assert_eq!(state(), EngineState::Active);
+    }
+    terminal.resize(20, 5);
+    terminal.press("d");
+    sees(&["Drain gpu-1?", "y yes"]);
+    terminal.press("y");
+    terminal.wait_for_text("gpu-1 drains");
+    assert_eq!(state(), EngineState::Draining);
+    // Where there is no room to ask, a key asks nothing, and another answers nothing. It may take a while
+    // until the program has the new size, and asks until then.
+    terminal.resize(4, 2);
+    eventually("there is no room", || {
+        terminal.press("u");
+        let mut screen = Vec::new();
+        eventually("something is said", || {
+            screen = terminal.screen();
+            screen.concat().contains("y/n") || screen.concat().contains("too")
+        });
+        let is_small = screen.concat().contains("too");
+        terminal.press(if is_small { "y" } else { "n" });
+        is_small
+    });
+    terminal.resize(40, 5);
+    terminal.wait_for("all of it is back", |screen| {
+        screen.len() == 5 && screen[0].ends_with("6 in flight")
+    });
+    assert_eq!(state(), EngineState::Draining);
 }
 
 #[test]

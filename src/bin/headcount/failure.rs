@@ -80,9 +80,10 @@ impl From<Error> for Failure {
             } => Self::failed(format!(
                 "the engine that was @{engine} has been removed meanwhile, and nothing was done to another that may be @{engine} now; `headcount show` lists those that there are"
             )),
-            Error::NameTaken { .. } | Error::Busy { .. } | Error::NoSpace { .. } => {
-                Self::failed(error.to_string())
-            }
+            Error::NameTaken { .. }
+            | Error::Busy { .. }
+            | Error::NoSpace { .. }
+            | Error::Deployed { .. } => Self::failed(error.to_string()),
             Error::Option { .. } | Error::EngineName { .. } => Self::usage(error.to_string()),
             _ => Self::no_table(error.to_string()),
         }

@@ -33,7 +33,8 @@ pub(crate) struct List {
 const JSON: &str = "\
 JSON: an object with `schema` (1), `tables` and `unreadable`: how many files could not be looked into.
 Of each table: `path`, `engines` and `in_flight` (how many), `frontends` (how many live), `dead_frontends`
-(not reaped yet), `publisher` (a pid) and `error`: why it could not be opened, and then all else is null.";
+(not reaped yet), `publisher` and `deployment` (pids), and `error`: why it could not be opened, and then
+all else is null.";
 
 /// A table in the list. Without an error it was opened.
 #[derive(Default, Serialize)]
@@ -44,6 +45,7 @@ struct Listed {
     frontends: Option<usize>,
     dead_frontends: Option<usize>,
     publisher: Option<u32>,
+    deployment: Option<u32>,
     error: Option<String>,
 }
 
@@ -155,6 +157,7 @@ fn seen(table: &Table, listed: Listed) -> Listed {
         frontends: Some(alive),
         dead_frontends: Some(view.frontends.len() - alive),
         publisher: view.publisher,
+        deployment: view.deployment,
         ..listed
     }
 }
@@ -177,6 +180,7 @@ fn in_text(all: &All, places: &[PathBuf]) -> String {
         "FRONTENDS",
         "DEAD",
         "PUBLISHER",
+        "DEPLOYMENT",
     ];
     let mut rows = vec![heads.map(Cell::right).to_vec()];
     rows[0][0] = Cell::left(heads[0]);
@@ -197,6 +201,7 @@ fn in_text(all: &All, places: &[PathBuf]) -> String {
             size(table.frontends),
             size(table.dead_frontends),
             number(table.publisher.map(u64::from)),
+            number(table.deployment.map(u64::from)),
         ]);
     }
     if rows.len() > 1 {

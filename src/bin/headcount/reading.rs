@@ -113,6 +113,18 @@ pub(crate) fn is_full(engine: &EngineView) -> bool {
         && (at(engine.max_in_flight, engine.in_flight) || at(engine.max_tokens, engine.tokens))
 }
 
+/// Why requests were refused, for people.
+pub(crate) fn reason_name(reason: &str) -> &str {
+    match reason {
+        "engine_requests" => "engines' caps on requests",
+        "engine_tokens" => "engines' caps on tokens",
+        "table_requests" => "the table's cap on requests",
+        "table_tokens" => "the table's cap on tokens",
+        "unavailable" => "want of an active engine",
+        other => other,
+    }
+}
+
 /// What an engine is doing, in one word.
 pub(crate) fn state(engine: &EngineView) -> &'static str {
     match engine.state {

@@ -10,8 +10,8 @@ use std::path::Path;
 
 /// Remove a table that nobody uses.
 ///
-/// A process that has it open goes on with what then has no name, so this refuses while a frontend or
-/// a publisher lives. It looks again afterwards, and says so if one has come in between; one that has
+/// A process that has it open goes on with what then has no name, so this refuses while a frontend, a
+/// publisher or a deployment lives. It looks again afterwards, and says so if one has come in between; one that has
 /// the table open and joins later goes unseen: start nothing meanwhile.
 #[derive(Args, Debug)]
 pub(crate) struct Rm {
@@ -75,13 +75,15 @@ impl Rm {
     }
 }
 
-/// Who has a place in a table, and lives.
+/// Those that have a place in a table, and live.
 fn users(table: &Table) -> Vec<String> {
     let view = table.snapshot();
     let alive = view.frontends.iter().filter(|frontend| frontend.alive);
     let mut users: Vec<_> = alive
         .map(|frontend| format!("frontend {} (pid {})", frontend.slot, frontend.pid))
         .collect();
+    let deployment = view.deployment;
+    users.extend(deployment.map(|pid| format!("deployment (pid {pid})")));
     users.extend(view.publisher.map(|pid| format!("publisher (pid {pid})")));
     users
 }

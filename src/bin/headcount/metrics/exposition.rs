@@ -198,6 +198,15 @@ fn table(scrape: &Scrape<'_>) -> prometheus::Result<()> {
         "headcount_publisher_alive",
         "1 if a living process publishes statistics, 0 if none does.",
     )?;
+    let deployed = of(
+        "headcount_deployment_alive",
+        "1 if a living process is the table's deployment, 0 if none is.",
+    )?;
+    let refusals = scrape.counters(
+        "headcount_refusals_total",
+        "Requests refused since the table was created, by the cap that they met, or for want of an engine.",
+        "reason",
+    )?;
     let age = of(
         "headcount_snapshot_age_seconds",
         "How long ago statistics were last published; absent if they never were.",
@@ -231,6 +240,14 @@ fn table(scrape: &Scrape<'_>) -> prometheus::Result<()> {
         publishes
             .with_label_values(&label)
             .set(truth(view.publisher.is_some()));
+        deployed
+            .with_label_values(&label)
+            .set(truth(view.deployment.is_some()));
+        for (reason, count) in view.refusals.by_reason() {
+            refusals
+                .with_label_values(&[label[0], reason])
+                .inc_by(count);
+        }
         if let Some(snapshot) = &view.snapshot {
             age.with_label_values(&label)
                 .set(snapshot.age.as_secs_f64());

@@ -6,6 +6,7 @@ use crate::reading::{Reading, state_name};
 use crate::warning::Warning;
 use headcount::{EngineView, FrontendView};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::UNIX_EPOCH;
 
 /// Grows when a field changes its meaning or goes away, and not when one is added.
@@ -27,6 +28,10 @@ changes its meaning or goes away.
               sampled_in_flight, what was counted then)
   frontends   of each: slot, pid, alive, in_flight, tokens, joined_at (seconds of the Unix epoch)
   publisher   its pid
+  deployment  the pid of the process that says which engines there are
+  refusals_total  requests refused since the table was created: engine_requests, engine_tokens (each engine
+              was at that cap), table_requests, table_tokens (the table was), unavailable (no engine took
+              any)
   snapshot    age_seconds, stale (older than --stale-after), words (the publisher's own two)
   table       format, size (bytes), mode, max_engines, max_frontends and lanes (what there is room for),
               max_in_flight and max_tokens (the caps of all engines together)
@@ -40,7 +45,9 @@ struct Shown<'a> {
     spread: Option<f64>,
     engines: Vec<Engine<'a>>,
     frontends: Vec<Frontend>,
-    publisher: Option<Publisher>,
+    publisher: Option<Process>,
+    deployment: Option<Process>,
+    refusals_total: BTreeMap<&'static str, u64>,
     snapshot: Option<Snapshot>,
     table: Facts,
     warnings: Vec<Warned<'a>>,
@@ -81,7 +88,7 @@ struct Frontend {
 }
 
 #[derive(Serialize)]
-struct Publisher {
+struct Process {
     pid: u32,
 }
 
@@ -122,7 +129,9 @@ pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure
         spread: reading.spread(),
         engines: view.engines.iter().map(|e| engine(e, in_flight)).collect(),
         frontends: view.frontends.iter().map(frontend).collect(),
-        publisher: view.publisher.map(|pid| Publisher { pid }),
+        publisher: view.publisher.map(|pid| Process { pid }),
+        deployment: view.deployment.map(|pid| Process { pid }),
+        refusals_total: view.refusals.by_reason().into_iter().collect(),
         snapshot: view.snapshot.map(|snapshot| Snapshot {
             age_seconds: snapshot.age.as_secs_f64(),
             stale: reading.is_stale(),

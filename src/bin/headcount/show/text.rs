@@ -3,7 +3,7 @@
 use crate::columns::{Cell, align, narrowest};
 use crate::figures::{age, bar, bytes, count, short, weight};
 use crate::output::{printable, printable_path};
-use crate::reading::{Reading, is_full, state};
+use crate::reading::{Reading, is_full, reason_name, state};
 use anstyle::{AnsiColor, Style};
 use headcount::{EngineState, EngineView, FrontendView};
 use std::fmt::Write;
@@ -31,6 +31,9 @@ pub(crate) fn render(reading: &Reading, width: usize) -> String {
     }
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{facts}\n{}", publications(reading));
+    if let Some(refusals) = refusals(reading) {
+        let _ = writeln!(out, "{refusals}");
+    }
     for warning in &reading.warnings {
         let style = if warning.is_serious() { BAD } else { NOTABLE };
         let _ = writeln!(out, "{style}! {warning}{style:#}");
@@ -53,16 +56,30 @@ pub(crate) fn render(reading: &Reading, width: usize) -> String {
     out
 }
 
-/// Who publishes, and how old what they said is.
+/// Who publishes, how old what they said is, and which deployment the table serves, if any.
 fn publications(reading: &Reading) -> String {
     let publisher = match reading.view.publisher {
         Some(pid) => format!("publisher pid {pid}"),
         None => "no publisher".to_owned(),
     };
-    match &reading.view.snapshot {
-        Some(snapshot) => format!("{publisher}, snapshot {} old", age(snapshot.age)),
-        None => format!("{publisher}, no snapshot"),
-    }
+    let snapshot = match &reading.view.snapshot {
+        Some(snapshot) => format!("snapshot {} old", age(snapshot.age)),
+        None => "no snapshot".to_owned(),
+    };
+    let deployment = reading.view.deployment;
+    let deployment = deployment.map_or(String::new(), |pid| format!(", deployment pid {pid}"));
+    format!("{publisher}, {snapshot}{deployment}")
+}
+
+/// What was refused, and why, if anything was.
+fn refusals(reading: &Reading) -> Option<String> {
+    let refusals = &reading.view.refusals;
+    let reasons = refusals.by_reason();
+    let reasons = reasons.iter().filter(|(_, count)| *count > 0);
+    let reasons: Vec<_> = reasons
+        .map(|(reason, count)| format!("{} for {}", short(*count), reason_name(reason)))
+        .collect();
+    (!reasons.is_empty()).then(|| format!("refused since its creation: {}", reasons.join(", ")))
 }
 
 /// Heads of columns; one that begins with a space stands over numbers.

@@ -6,6 +6,7 @@ use super::popup;
 use crate::columns::cut;
 use crate::figures::{age, load, rate, short};
 use crate::output::printable;
+use crate::reading::reason_name;
 use headcount::FrontendView;
 use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
@@ -80,7 +81,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
         lines.push(title(app, width));
     }
     if parts.summary > 0 {
-        lines.push(summary(app));
+        lines.push(summary(app, width));
     }
     lines.extend(warnings(app, parts.warnings, width));
     let columns = Columns::within(width, app.reading());
@@ -159,7 +160,7 @@ fn title(app: &App, width: usize) -> Line<'static> {
 }
 
 /// The spread, the rates of the whole table, and what is known of the snapshot.
-fn summary(app: &App) -> Line<'static> {
+fn summary(app: &App, width: usize) -> Line<'static> {
     let (reading, history) = (app.reading(), app.history());
     let of_load = |spread: Option<f64>| spread.map_or("-".to_owned(), load);
     let rates = reading
@@ -174,13 +175,23 @@ fn summary(app: &App) -> Line<'static> {
         Some(snapshot) => format!("snapshot {} old", age(snapshot.age)),
         None => "no snapshot".to_owned(),
     };
-    Line::from(format!(
-        "spread {} (minute {}), {}/s in, {}/s out, {snapshot}",
+    let start = format!(
+        "spread {} (minute {}), {}/s in, {}/s out, ",
         of_load(reading.spread()),
         of_load(history.widest_spread()),
         rate(admitted),
         rate(finished),
-    ))
+    );
+    let Some((refused, reason)) = history.refused() else {
+        return Line::from(start + &snapshot);
+    };
+    let refused = format!("{}/s refused", rate(refused));
+    let whole = format!("{start}{refused} for {}, {snapshot}", reason_name(reason));
+    match whole.len() <= width {
+        true => Line::from(whole),
+        // There is a line of its own on the snapshot if that is wrong.
+        false => Line::from(format!("{start}{refused}, {snapshot}")),
+    }
 }
 
 /// The worst of what is wrong.

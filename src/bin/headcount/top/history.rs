@@ -15,6 +15,8 @@ const RATE_SPAN: Duration = Duration::from_secs(2);
 struct Sample {
     at: Instant,
     spread: Option<f64>,
+    /// Refused requests, by reason.
+    refused: [(&'static str, u64); 5],
     /// By the engine's name; a slot may have another engine in a minute.
     engines: HashMap<String, Counted>,
 }
@@ -66,6 +68,7 @@ impl History {
         self.samples.push_back(Sample {
             at,
             spread,
+            refused: reading.view.refusals.by_reason(),
             engines: engines.collect(),
         });
         while let Some(oldest) = self.samples.front()
@@ -103,6 +106,20 @@ impl History {
             admitted: rate(new.admitted, old.admitted),
             finished: rate(new.finished, old.finished),
         })
+    }
+
+    /// How many requests were refused per second of late, and why most of them were. `None` if none was.
+    pub(crate) fn refused(&self) -> Option<(f64, &'static str)> {
+        let last = self.samples.back()?;
+        let is_late = |s: &&Sample| last.at.duration_since(s.at) <= RATE_SPAN;
+        let old = self.samples.iter().find(is_late)?;
+        let pairs = last.refused.iter().zip(&old.refused);
+        let late = pairs.map(|((reason, new), (_, old))| (new.saturating_sub(*old), *reason));
+        let late: Vec<_> = late.collect();
+        let count: u64 = late.iter().map(|(count, _)| count).sum();
+        let seconds = last.at.duration_since(old.at).as_secs_f64();
+        let (_, reason) = late.into_iter().max()?;
+        (count > 0 && seconds > 0.0).then(|| (count as f64 / seconds, reason))
     }
 
     /// The last minute of an engine's count in `columns` equal parts, the most of each; where no
@@ -160,6 +177,26 @@ mod tests {
         assert_eq!(history().rates("1"), Some(Rates::default()));
         assert_eq!(history().rates("2"), None);
         assert_eq!(History::default().rates("0"), None);
+    }
+
+    #[test]
+    fn refusals_are_of_late_per_second_and_for_the_commonest_reason() {
+        let table = Table::options().engines(1).memfd().unwrap();
+        let mut reading = Reading::of(&table, Duration::from_secs(1));
+        let (start, mut history) = (Instant::now(), History::default());
+        for n in 0..60_u64 {
+            let refusals = &mut reading.view.refusals;
+            (refusals.table_tokens, refusals.unavailable) = (n, n * 3);
+            history.note(start + Duration::from_millis(n * 100), &reading);
+        }
+        let (rate, reason) = history.refused().unwrap();
+        assert!((rate - 40.0).abs() < 0.1, "{rate}");
+        assert_eq!(reason, "unavailable");
+        for seconds in [10, 11, 12] {
+            history.note(start + Duration::from_secs(seconds), &reading);
+        }
+        assert_eq!(history.refused(), None, "none of late");
+        assert_eq!(History::default().refused(), None);
     }
 
     #[test]
