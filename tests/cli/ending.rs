@@ -167,7 +167,7 @@ fn no_permission_is_3() {
 #[test]
 fn what_cannot_be_done_is_1() {
     let scene = Scene::new();
-    let said = on(scene.path(), "create PATH").refused(1);
+    let said = on(scene.path(), "create PATH -e a").refused(1);
     assert!(said.contains("exists"), "{said}");
     on(scene.path(), "add PATH gpu-0").refused(1);
     on(scene.path(), "metrics PATH --listen 203.0.113.7:9470").refused(1);

@@ -204,7 +204,7 @@ fn weights_caps_on_tokens_and_refusals_are_on_the_screen() {
     let request = Request::new().tokens(154).pin(0_usize);
     terminal.wait_for("refusals per second", |screen| {
         assert!(frontend.route_with(&request).is_err());
-        screen[1].contains("/s refused for engines' caps on tokens, no snapshot")
+        screen[1].contains("/s refused, 0.0/s in, 0.0/s out, refused for engines' caps on tokens")
     });
     for (columns, rows) in [(50, 12), (20, 5)] {
         terminal.resize(columns, rows);

@@ -59,7 +59,7 @@ fn create_add_and_a_file_take_engines_in_one_form() {
     on(&at("filed"), &line).fine();
     assert_eq!(engines(&at("filed")), expected);
 
-    run(["create", at("added").to_str().unwrap()]).fine();
+    on(&at("added"), "create PATH --max-engines 8").fine();
     for form in forms {
         with(&at("added"), &["add", "PATH", "--max-in-flight", "4"], form).fine();
     }
@@ -123,10 +123,17 @@ fn a_cap_of_each_engine_and_one_of_all_have_flags_of_their_own() {
 }
 
 #[test]
-fn a_table_of_no_engines_is_said_to_take_nothing() {
+fn a_table_of_no_engines_is_created_only_if_that_is_said() {
     let directory = directory();
     let path = directory.path().join("table");
-    let said = on(&path, "create PATH").fine();
+    let said = on(&path, "create PATH").refused(2);
+    assert!(said.contains("which engines? give --engine"), "{said}");
+    fs::write(directory.path().join("list"), "# none\n").unwrap();
+    let list = directory.path().join("list");
+    let line = format!("create PATH --engines-file {}", list.display());
+    on(&path, &line).refused(2);
+    assert!(!path.exists());
+    let said = on(&path, "create PATH --max-engines 4").fine();
     assert!(
         said.contains("\n! no engine takes requests; `headcount add` gives it some\n"),
         "{said}"
@@ -183,7 +190,7 @@ fn an_unknown_engine_is_answered_with_the_one_that_was_meant_and_all_there_are()
         said.contains("0, 1, 2, 3, 4, 5, 6, 7 and 22 more; `headcount show` lists them"),
         "{said}"
     );
-    let none = TestTable::new(&Table::options());
+    let none = TestTable::new(&Table::options().max_engines(4));
     let said = on(none.path(), "down PATH x").refused(2);
     assert!(
         said.contains("it has no engines; `headcount add`"),

@@ -1,6 +1,7 @@
 //! Caps as they are typed and said.
 
 use clap::Args;
+use headcount::Options;
 use std::str::FromStr;
 
 /// A cap as it is typed: a number, or none.
@@ -28,10 +29,32 @@ impl FromStr for Cap {
 pub(crate) struct TotalCaps {
     /// The most requests in flight on all engines together.
     #[arg(long, value_name = "N|none", allow_negative_numbers = true)]
-    pub(crate) max_in_flight_total: Option<Cap>,
+    max_in_flight_total: Option<Cap>,
     /// The most tokens in flight on all engines together.
     #[arg(long, value_name = "N|none", allow_negative_numbers = true)]
-    pub(crate) max_tokens_total: Option<Cap>,
+    max_tokens_total: Option<Cap>,
+}
+
+impl TotalCaps {
+    pub(crate) fn requests(self) -> Option<u32> {
+        self.max_in_flight_total.and_then(|cap| cap.0)
+    }
+
+    pub(crate) fn tokens(self) -> Option<u32> {
+        self.max_tokens_total.and_then(|cap| cap.0)
+    }
+
+    /// Options with these caps. One that is none is not set.
+    pub(crate) fn set_in(self, options: Options) -> Options {
+        let options = match self.requests() {
+            Some(requests) => options.max_in_flight(requests),
+            None => options,
+        };
+        match self.tokens() {
+            Some(tokens) => options.max_tokens(tokens),
+            None => options,
+        }
+    }
 }
 
 /// Says both caps of an engine or of a table.

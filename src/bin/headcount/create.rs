@@ -37,8 +37,14 @@ pub(crate) struct Create {
 impl Create {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
         let path = named_or_variable(self.path)?;
-        let mut options = Table::options().mode(self.mode);
-        for engine in self.engines.read()? {
+        let engines = self.engines.read()?;
+        if engines.is_empty() && self.max_engines.is_none() {
+            return Err(Failure::usage(
+                "which engines? give --engine or --engines-file, or --max-engines if they are added later",
+            ));
+        }
+        let mut options = self.totals.set_in(Table::options().mode(self.mode));
+        for engine in engines {
             options = options.engine(engine);
         }
         if let Some(count) = self.max_engines {
@@ -49,12 +55,6 @@ impl Create {
         }
         if let Some(count) = self.lanes {
             options = options.lanes(count);
-        }
-        if let Some(requests) = self.totals.max_in_flight_total.and_then(|cap| cap.0) {
-            options = options.max_in_flight(requests);
-        }
-        if let Some(tokens) = self.totals.max_tokens_total.and_then(|cap| cap.0) {
-            options = options.max_tokens(tokens);
         }
         output::print(&created(&options.create(&path)?))?;
         Ok(Outcome::Fine)

@@ -175,23 +175,26 @@ fn summary(app: &App, width: usize) -> Line<'static> {
         Some(snapshot) => format!("snapshot {} old", age(snapshot.age)),
         None => "no snapshot".to_owned(),
     };
-    let start = format!(
-        "spread {} (minute {}), {}/s in, {}/s out, ",
+    let mut line = format!(
+        "spread {} (minute {})",
         of_load(reading.spread()),
-        of_load(history.widest_spread()),
-        rate(admitted),
-        rate(finished),
+        of_load(history.widest_spread())
     );
-    let Some((refused, reason)) = history.refused() else {
-        return Line::from(start + &snapshot);
-    };
-    let refused = format!("{}/s refused", rate(refused));
-    let whole = format!("{start}{refused} for {}, {snapshot}", reason_name(reason));
-    match whole.len() <= width {
-        true => Line::from(whole),
-        // There is a line of its own on the snapshot if that is wrong.
-        false => Line::from(format!("{start}{refused}, {snapshot}")),
+    let mut parts = vec![
+        format!("{}/s in", rate(admitted)),
+        format!("{}/s out", rate(finished)),
+        snapshot,
+    ];
+    if let Some((refused, reason)) = history.refused() {
+        parts.insert(0, format!("{}/s refused", rate(refused)));
+        parts.insert(3, format!("refused for {}", reason_name(reason)));
     }
+    for part in parts {
+        if line.len() + part.len() + 2 <= width {
+            line += &format!(", {part}");
+        }
+    }
+    Line::from(line)
 }
 
 /// The worst of what is wrong.
