@@ -1,6 +1,7 @@
 //! The faults, and what has to catch each.
 
 mod choosing;
+mod command;
 mod configuring;
 mod counter;
 mod evidence;
@@ -94,6 +95,7 @@ const A_LOCK_ORDERS: &str = "whoever acts on it holds the lock, and a lock order
 pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
     [
         choosing::FAULTS,
+        command::FAULTS,
         counter::FAULTS,
         evidence::FAULTS,
         publishing::FAULTS,

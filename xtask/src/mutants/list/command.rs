@@ -1,0 +1,75 @@
+//! The command: what is typed, what is shown, and what is listed.
+
+use super::{Catcher, Mutant, fault};
+
+pub(super) const FAULTS: &[Mutant] = &[
+    fault(
+        "two engines with a comma between them are one",
+        "src/bin/headcount/engine_form.rs",
+        &[("        _ if name.contains(',') => Err(unclear()),\n", "")],
+        Catcher::Test("cli", "an_engine_that_could_be_meant"),
+    ),
+    fault(
+        "what follows the last sign in a query is a weight",
+        "src/bin/headcount/engine_form.rs",
+        &[(
+            "if let Some((_, query)) = word.split_once('?') {",
+            "if let Some((_, query)) = word.split_once(\"??\") {",
+        )],
+        Catcher::Test("cli", "create_add_and_a_file"),
+    ),
+    fault(
+        "a variable that is set to nothing names a table",
+        "src/bin/headcount/source.rs",
+        &[(
+            "std::env::var_os(VARIABLE).filter(|path| !path.is_empty())",
+            "std::env::var_os(VARIABLE)",
+        )],
+        Catcher::Test("cli", "without_a_table_it_says"),
+    ),
+    fault(
+        "metrics of a table that is not there yet end at once",
+        "src/bin/headcount/metrics/mod.rs",
+        &[(
+            "Err(Error::NotFound { path }) if !now",
+            "Err(Error::NotFound { path }) if now",
+        )],
+        Catcher::Test("cli", "a_table_that_is_not_there_yet"),
+    ),
+    fault(
+        "a cap on tokens is short of room when half of it is taken",
+        "src/bin/headcount/warning.rs",
+        &[(
+            "(u64::from(cap) - tokens < mean)",
+            "(u64::from(cap) - tokens < tokens)",
+        )],
+        Catcher::Test("cli", "a_table_that_is_short_of_tokens"),
+    ),
+    fault(
+        "names are cut in a pipe",
+        "src/bin/headcount/show/mod.rs",
+        &[("            _ => usize::MAX,\n", "            _ => 80,\n")],
+        Catcher::Test("cli", "names_are_whole"),
+    ),
+    fault(
+        "a character that turns the direction of text is printed",
+        "src/bin/headcount/output.rs",
+        &[("'\\u{2028}'..='\\u{202e}'", "'\\u{2028}'..='\\u{2029}'")],
+        Catcher::Test("cli", "nothing_that_a_terminal_acts_on"),
+    ),
+    fault(
+        "every file is listed as a table",
+        "src/bin/headcount/list.rs",
+        &[(
+            "Ok(read == found.len() && found == *BEGINNING)",
+            "Ok(read > 0)",
+        )],
+        Catcher::Test("cli", "tables_are_listed"),
+    ),
+    fault(
+        "a question for which there is no room is asked",
+        "src/bin/headcount/top/draw.rs",
+        &[("        app.over = None;\n", "")],
+        Catcher::Test("cli", "a_question_is_seen"),
+    ),
+];
