@@ -52,18 +52,31 @@ from headcount._native import (
     MAX_FRONTENDS,
     MAX_IN_FLIGHT,
     MAX_NAME_LEN,
+    Deployment,
     Frontend,
     Permit,
     Publisher,
     Reaper,
     Table,
+    __version__,
 )
-from headcount._view import EngineView, FrontendView, Reaped, SnapshotView, View
+from headcount._policy import PolicyName
+from headcount._view import (
+    EngineView,
+    Fault,
+    FrontendView,
+    Reaped,
+    Refusals,
+    SnapshotView,
+    Verification,
+    View,
+)
 
 __all__ = [
     "Busy",
     "Checksum",
     "Deployed",
+    "Deployment",
     "Differs",
     "Engine",
     "EngineId",
@@ -73,6 +86,7 @@ __all__ = [
     "EnginesFull",
     "Error",
     "Exists",
+    "Fault",
     "Forked",
     "Frontend",
     "FrontendView",
@@ -93,11 +107,13 @@ __all__ = [
     "Option",
     "Owner",
     "Permit",
+    "PolicyName",
     "Publisher",
     "PublisherHeld",
     "ReadOnly",
     "Reaped",
     "Reaper",
+    "Refusals",
     "Saturated",
     "Size",
     "SnapshotView",
@@ -105,7 +121,15 @@ __all__ = [
     "Table",
     "TooManyStats",
     "Unavailable",
+    "Verification",
     "Version",
     "View",
     "Weight",
+    "__version__",
 ]
+
+for _name in __all__:
+    # Where users find them, and not where they are written: in tracebacks, and in what pickle keeps.
+    if isinstance(_value := globals()[_name], type):
+        _value.__module__ = __name__
+del _name, _value

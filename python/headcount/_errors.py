@@ -6,9 +6,20 @@ by a call that raises, and the table works on as before.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Literal
+
 
 class Error(Exception):
     """Every error of this package that is not one of Python's own."""
+
+
+class _System(Error, OSError):
+    # In the instance and not where ``OSError`` keeps them: the text stays the message, and pickle has them.
+    errno: int | None = None
+    strerror: str | None = None
+    filename: str | None = None
+    path: Path
 
 
 # -- Routing -----------------------------------------------------------------------------------------
@@ -21,19 +32,26 @@ class Saturated(Error):
     does not, answer 400 or 413: to try again never helps.
     """
 
-    cap: str
-    """The cap that is in the way: engine_requests, engine_tokens, table_requests or table_tokens."""
+    cap: Literal["engine_requests", "engine_tokens", "table_requests", "table_tokens"]
+    """The cap that is in the way."""
     passes: bool
     """False: the request is larger than that cap allows even when nothing is in flight."""
 
 
 class Unavailable(Error):
-    """No engine can take the request: each is down, draining, removed, or excluded by it."""
+    """No engine can take the request: each is down, draining, removed, or excluded by it.
+
+    Answer 503 with a Retry-After, or try again later.
+    """
 
     engines: int
+    """Engines that were looked at: all of the table's, or the one that was pinned."""
     down: int
+    """How many of these are down."""
     draining: int
+    """How many of these are draining."""
     excluded: int
+    """How many of these are active, but excluded by the request."""
 
 
 class NoSuchEngine(Error):
@@ -115,23 +133,19 @@ class Busy(Error):
 class Deployed(Error):
     """Another process is the table's deployment. Nothing was changed."""
 
-    path: str
+    path: Path
     pid: int
 
 
 # -- Creating and opening ----------------------------------------------------------------------------
 
 
-class Exists(Error, FileExistsError):
+class Exists(_System, FileExistsError):
     """Something is there already."""
 
-    path: str
 
-
-class NotFound(Error, FileNotFoundError):
+class NotFound(_System, FileNotFoundError):
     """Nothing is there."""
-
-    path: str
 
 
 class Option(Error, ValueError):
@@ -144,73 +158,66 @@ class Option(Error, ValueError):
 class Differs(Error):
     """The table at that path was created with other options."""
 
-    path: str
+    path: Path
     option: str
     found: str
     asked: str
 
 
-class NoSpace(Error, OSError):
+class NoSpace(_System):
     """The file system has no room for the table. Nothing was created."""
 
-    path: str
     needed: int
 
 
 class Symlink(Error):
     """The path is a symbolic link, which is not followed."""
 
-    path: str
+    path: Path
 
 
 class NotATable(Error):
     """What is there is not a table."""
 
-    path: str
+    path: Path
     found: str
 
 
 class Version(Error):
     """A table of another version of the format."""
 
-    path: str
+    path: Path
 
 
 class Checksum(Error):
     """The header was changed after its creation."""
 
-    path: str
+    path: Path
 
 
 class Geometry(Error):
     """A header that names an impossible table."""
 
-    path: str
+    path: Path
 
 
 class Size(Error):
     """The file is shorter or longer than its header says."""
 
-    path: str
+    path: Path
 
 
-class Owner(Error, PermissionError):
+class Owner(_System, PermissionError):
     """The file belongs to another user."""
 
-    path: str
 
-
-class Mode(Error, PermissionError):
+class Mode(_System, PermissionError):
     """The file is open to more users than its creator said."""
-
-    path: str
 
 
 class ReadOnly(Error):
     """The table was opened for reading only."""
 
 
-class Io(Error, OSError):
+class Io(_System):
     """The kernel refused something."""
-
-    path: str

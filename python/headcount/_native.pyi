@@ -1,18 +1,22 @@
-"""The compiled half of ``headcount``; the docstrings are in it."""
+"""The compiled half of ``headcount``."""
 
 from collections.abc import Iterable, Sequence
 from os import PathLike
-from types import TracebackType
-from typing import Final, Literal, final
+from pathlib import Path
+from types import EllipsisType, TracebackType
+from typing import Final, Literal, NoReturn, final
 
 from headcount._engine import Engine, EngineId, EngineStats
-from headcount._view import Reaped, View
+from headcount._policy import PolicyName
+from headcount._view import Reaped, Verification, View
 
 __all__ = [
+    "__version__",
     "MAX_ENGINES",
     "MAX_FRONTENDS",
     "MAX_IN_FLIGHT",
     "MAX_NAME_LEN",
+    "Deployment",
     "Frontend",
     "Permit",
     "Publisher",
@@ -20,17 +24,25 @@ __all__ = [
     "Table",
 ]
 
+__version__: Final[str]
 MAX_ENGINES: Final[int]
 MAX_FRONTENDS: Final[int]
 MAX_IN_FLIGHT: Final[int]
 MAX_NAME_LEN: Final[int]
 
-_Policy = Literal["in_flight", "open", "floor", "tokens", "round_robin", "power_of_two"]
 _Engines = int | Sequence[Engine | str]
 _Which = int | EngineId
 
 @final
 class Table:
+    """A table that processes of one host share: exact in-flight counts and the last statistics of each
+    engine.
+
+    Made by ``open_or_create``, ``create``, ``open``, ``open_read_only``, ``memfd`` or ``from_fd``. Put the
+    file on a tmpfs such as /dev/shm. A handle holds nothing in the table; only a Frontend, a Permit or
+    a Publisher does.
+    """
+
     @staticmethod
     def open_or_create(
         path: str | PathLike[str],
@@ -43,7 +55,23 @@ class Table:
         max_tokens: int | None = None,
         mode: int | None = None,
         any_owner: bool = False,
-    ) -> Table: ...
+    ) -> Table:
+        """Opens the table at ``path``, or creates it if there is none.
+
+        Any number of processes may do so at once: they end in one table. Opening returns what dead
+        frontends held. Options that are given must be those that an existing table was created with.
+
+        engines: how many (named "0", "1" and so on), or a list of Engine or of names.
+        max_engines: room for so many, 1 to 4,096; default 64.
+        max_frontends: how many processes can join, 1 to 4,095; default 64.
+        lanes: how many threads of a process can route at the same instant without waiting; default 4.
+        max_in_flight, max_tokens: caps on all engines together; default none.
+        mode: permission bits of the file; default 0o600.
+        any_owner: open even a table that belongs to another user.
+
+        Raises Exists, NotFound, NotATable, Symlink, Owner, Mode, Version, Checksum, Geometry, Size,
+        Differs, NoSpace, Option, EngineName, NameTaken, Weight, Io.
+        """
     @staticmethod
     def create(
         path: str | PathLike[str],
@@ -55,11 +83,23 @@ class Table:
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
         mode: int | None = None,
-    ) -> Table: ...
+    ) -> Table:
+        """Creates a table at ``path``, on which nothing may lie yet. Options as for ``open_or_create``.
+
+        Raises Exists, NotFound, NoSpace, Option, EngineName, NameTaken, Weight, Io.
+        """
     @staticmethod
-    def open(path: str | PathLike[str], *, any_owner: bool = False) -> Table: ...
+    def open(path: str | PathLike[str], *, any_owner: bool = False) -> Table:
+        """Opens the table at ``path``, whatever it was created with.
+
+        Raises NotFound, NotATable, Symlink, Owner, Mode, Version, Checksum, Geometry, Size, Io.
+        """
     @staticmethod
-    def open_read_only(path: str | PathLike[str], *, any_owner: bool = False) -> Table: ...
+    def open_read_only(path: str | PathLike[str], *, any_owner: bool = False) -> Table:
+        """Opens the table at ``path`` to look at it only: nothing in it is changed, not even by a reap.
+
+        Raises as ``open``.
+        """
     @staticmethod
     def memfd(
         engines: _Engines | None = None,
@@ -69,38 +109,191 @@ class Table:
         lanes: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
-    ) -> Table: ...
+    ) -> Table:
+        """Creates a table without a path. Hand its ``fileno()`` to children, by ``pass_fds`` of
+        ``subprocess`` say, and let them use ``from_fd``. Options as for ``open_or_create``.
+
+        Raises NoSpace, Option, EngineName, NameTaken, Weight, Io.
+        """
     @staticmethod
-    def from_fd(fd: int, *, any_owner: bool = False) -> Table: ...
-    def join(self, policy: _Policy = "in_flight", stale_after: float | None = None) -> Frontend: ...
-    def publisher(self) -> Publisher: ...
-    def snapshot(self) -> View: ...
-    def reap(self) -> Reaped: ...
-    def reap_every(self, period: float) -> Reaper: ...
-    def add(self, engine: Engine | str) -> EngineId: ...
-    def remove(self, engine: _Which) -> int: ...
-    def drain(self, engine: _Which) -> None: ...
-    def down(self, engine: _Which) -> None: ...
-    def up(self, engine: _Which) -> None: ...
-    def set_weight(self, engine: _Which, weight: float) -> None: ...
+    def from_fd(fd: int, *, any_owner: bool = False) -> Table:
+        """Opens the table behind a descriptor. The descriptor stays the caller's.
+
+        Raises as ``open``, and OSError if the number is no open descriptor.
+        """
+    def join(self, policy: PolicyName = "in_flight", stale_after: float | None = None) -> Frontend:
+        """Takes a place in the table for this process, after returning what dead frontends held.
+
+        policy: how load is computed: in_flight, open, floor, tokens, round_robin or power_of_two.
+        stale_after: the age in seconds from which on a snapshot counts as absent; default 1.
+
+        Raises FrontendsFull, ReadOnly, Io.
+        """
+    def publisher(self) -> Publisher:
+        """Becomes the publisher, if nobody alive is.
+
+        Raises PublisherHeld, ReadOnly, Io.
+        """
+    def deploy(self) -> Deployment:
+        """Takes the place of the deployment that the table serves, if no living process has it. For the parent
+        of a deployment, before it changes anything; frontends do not need it.
+
+        Raises Deployed, ReadOnly, Io.
+        """
+    def snapshot(self) -> View:
+        """A look at the whole table, for people and metrics: a View. Disturbs nobody."""
+    def reap(self) -> Reaped:
+        """Returns to the engines what dead frontends held. Tells how much that was: a Reaped.
+
+        Raises ReadOnly, Io.
+        """
+    def reap_every(self, period: float) -> Reaper:
+        """Reaps every ``period`` seconds from a thread of this process, until the Reaper is stopped. Less than
+        a millisecond counts as one.
+
+        Raises ReadOnly, Io.
+        """
+    def add(self, engine: Engine | str) -> EngineId:
+        """Adds an engine, an Engine or a name, and returns its EngineId.
+
+        The calls that change an engine take its number, which means the engine that has it then, or its
+        EngineId, which means that very engine: if it is gone, another that has its number is left alone.
+
+        Raises EngineName, Weight, NameTaken, EnginesFull, ReadOnly, Busy, Io.
+        """
+    def remove(self, engine: _Which) -> int:
+        """Takes an engine out. What is in flight on it finishes as it would have; returns how many.
+
+        Raises NoSuchEngine, ReadOnly, Busy, Io.
+        """
+    def drain(self, engine: _Which) -> None:
+        """The engine takes nothing new; what is in flight finishes.
+
+        Raises NoSuchEngine, ReadOnly.
+        """
+    def down(self, engine: _Which) -> None:
+        """The engine does not answer: it takes nothing.
+
+        Raises NoSuchEngine, ReadOnly.
+        """
+    def up(self, engine: _Which) -> None:
+        """The engine takes requests again, starting from what is in flight on it.
+
+        Raises NoSuchEngine, ReadOnly.
+        """
+    def down_if_active(self, engine: _Which) -> bool:
+        """As ``down``, if the engine is active: one that is draining or down stays as it is. For health checks.
+        Tells whether it was.
+
+        Raises NoSuchEngine, ReadOnly.
+        """
+    def up_if_down(self, engine: _Which) -> bool:
+        """As ``up``, if the engine is down: one that an operator drains goes on draining. For health checks.
+        Tells whether it was.
+
+        Raises NoSuchEngine, ReadOnly.
+        """
+    def set_weight(self, engine: _Which, weight: float) -> None:
+        """Changes an engine's weight.
+
+        Raises Weight, NoSuchEngine, ReadOnly, Busy, Io.
+        """
     def set_caps(
-        self, engine: _Which, max_in_flight: int | None, max_tokens: int | None
-    ) -> None: ...
-    def find(self, name: str) -> EngineId | None: ...
-    def path_state(self) -> Literal["here", "gone", "replaced", "none"]: ...
+        self,
+        engine: _Which,
+        max_in_flight: int | None | EllipsisType = ...,
+        max_tokens: int | None | EllipsisType = ...,
+    ) -> None:
+        """Changes an engine's caps; None for no cap. A cap that is not given stays as it is.
+
+        Raises NoSuchEngine, ReadOnly, Busy, Io.
+        """
+    def find(self, name: str) -> EngineId | None:
+        """The EngineId of the engine of that name, or None."""
+    def path_state(self) -> Literal["here", "gone", "replaced", "none"]:
+        """What lies at the path of this table now: "here", this table; "gone", nothing; "replaced", another
+        file; "none", the table has no path.
+
+        When it is "gone" or "replaced", processes that open the path from now on count in another table, and
+        caps are exceeded: start the process anew. A Reaper's ``last_error`` says so as well.
+
+        Raises Io, if this process may not look there any more.
+        """
+    def verify(self) -> Verification:
+        """Recounts everything, and checks the file and all that it says: a Verification. Reads only, and
+        disturbs nobody; milliseconds for a table of the default size.
+
+        Raises Io.
+        """
+    def dump(self) -> str:
+        """The file word by word, each with what it means: for a bug report.
+
+        Raises Io.
+        """
     @property
-    def path(self) -> PathLike[str]: ...
-    def fileno(self) -> int: ...
+    def path(self) -> Path:
+        """Where the table lies, as it was opened."""
+    def fileno(self) -> int:
+        """The descriptor of the table's file, which stays the table's."""
+    def __reduce__(self) -> tuple[object, tuple[Path, bool, bool]]: ...
+
+@final
+class Deployment:
+    """The place of the one deployment that a table serves. From ``Table.deploy``.
+
+    It goes back by ``close()``, at the end of a ``with`` block, when this object is gone, or when the process
+    dies.
+    """
+
+    @property
+    def table(self) -> Table:
+        """The table that it serves. Not after ``close``."""
+    def close(self) -> None:
+        """Gives the place back. A second time changes nothing."""
+    def __enter__(self) -> Deployment: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+    async def __aenter__(self) -> Deployment: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+    def __reduce__(self) -> NoReturn: ...
 
 @final
 class Frontend:
+    """This process's place in a table, with the policy by which it routes. From ``Table.join``.
+
+    May be used from any thread and from asyncio: nothing blocks. The place is given back when the
+    frontend and its last permit are gone, or when the process dies, whatever it dies of. In a forked
+    child its calls raise ``Forked``; join there anew.
+    """
+
     def route(
         self,
         tokens: int = 0,
         pin: _Which | None = None,
         exclude: Iterable[_Which] | None = (),
         prefer: tuple[_Which, float] | None = None,
-    ) -> Permit: ...
+    ) -> Permit:
+        """Places a request on the least loaded engine and counts it there, in one atomic step.
+
+        tokens: what it costs, counted beside it until it finishes; 0 to 2**32 - 1.
+        pin: only this engine will do, by its number or its EngineId. Counted like any other.
+        exclude: any engines but these; those that have just failed, say.
+        prefer: (engine, slack): that engine (a warm prefix cache, say), unless its load is more than
+        slack above that of the least loaded.
+
+        Raises Saturated, Unavailable, NoSuchEngine, Forked. Nothing is counted then.
+        """
     def route_many(
         self,
         count: int,
@@ -108,24 +301,44 @@ class Frontend:
         pin: _Which | None = None,
         exclude: Iterable[_Which] | None = (),
         prefer: tuple[_Which, float] | None = None,
-    ) -> list[Permit]: ...
-    def with_policy(self, policy: _Policy, stale_after: float | None = None) -> Frontend: ...
+    ) -> list[Permit]:
+        """Places ``count`` requests as that many calls of ``route`` would, or none. Returns their permits.
+
+        Raises as ``route``.
+        """
+    def with_policy(self, policy: PolicyName, stale_after: float | None = None) -> Frontend:
+        """The same place, routing by another policy. See ``Table.join``."""
     @property
-    def table(self) -> Table: ...
+    def table(self) -> Table:
+        """The table that this is a place in."""
     @property
-    def slot(self) -> int: ...
+    def slot(self) -> int:
+        """Which of the table's places for frontends this is."""
+    def __reduce__(self) -> NoReturn: ...
 
 @final
 class Permit:
+    """One admitted request, counted until it is released.
+
+    ``release()`` or the end of a ``with`` block finishes it; if neither is reached, the garbage
+    collector does. Only the first time counts. May be released from any thread. In a forked child it
+    is the parent's, and releasing it there changes nothing.
+    """
+
     @property
-    def engine(self) -> int: ...
+    def engine(self) -> int:
+        """The number of the engine that the request is to be sent to."""
     @property
-    def engine_name(self) -> str: ...
+    def engine_name(self) -> str:
+        """The name of that engine. Not after the release: the number may be another engine's then."""
     @property
-    def tokens(self) -> int: ...
+    def tokens(self) -> int:
+        """The tokens that are counted with the request."""
     @property
-    def released(self) -> bool: ...
-    def release(self) -> None: ...
+    def released(self) -> bool:
+        """Whether the request was finished."""
+    def release(self) -> None:
+        """Finishes the request. A second time changes nothing."""
     def __enter__(self) -> Permit: ...
     def __exit__(
         self,
@@ -134,11 +347,34 @@ class Permit:
         traceback: TracebackType | None = None,
         /,
     ) -> None: ...
+    async def __aenter__(self) -> Permit: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+    def __reduce__(self) -> NoReturn: ...
 
 @final
 class Publisher:
-    def publish(self, stats: Sequence[EngineStats], words: tuple[int, int] = (0, 0)) -> None: ...
-    def close(self) -> None: ...
+    """The right to publish statistics to a table; one process at a time has it. From ``Table.publisher``.
+
+    It goes back by ``close()``, at the end of a ``with`` block, when this object is gone, or when the
+    process dies.
+    """
+
+    def publish(self, stats: Sequence[EngineStats], words: tuple[int, int] = (0, 0)) -> None:
+        """Publishes the statistics of the first engines, in the order of their numbers.
+
+        Readers see all of it or nothing, and do not wait. ``words`` are two numbers of one's own, 0 to
+        2**64 - 1, that are seen with the statistics or not at all.
+
+        Raises TooManyStats, KvUsage, Forked, and ValueError after ``close``. Nothing is published then.
+        """
+    def close(self) -> None:
+        """Gives the right to publish back. A second time changes nothing."""
     def __enter__(self) -> Publisher: ...
     def __exit__(
         self,
@@ -147,12 +383,30 @@ class Publisher:
         traceback: TracebackType | None = None,
         /,
     ) -> None: ...
+    async def __aenter__(self) -> Publisher: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+    def __reduce__(self) -> NoReturn: ...
 
 @final
 class Reaper:
+    """A thread that returns what dead frontends held, at intervals. From ``Table.reap_every``.
+
+    It ends by ``stop()``, at the end of a ``with`` block, or when this object is gone.
+    """
+
     @property
-    def last_error(self) -> str | None: ...
-    def stop(self) -> None: ...
+    def last_error(self) -> str | None:
+        """What went wrong with the last reap, if anything did; it is tried again at the next interval. Or that
+        the table does not lie at its path any more; see ``Table.path_state``.
+        """
+    def stop(self) -> None:
+        """Ends the thread. A second time changes nothing."""
     def __enter__(self) -> Reaper: ...
     def __exit__(
         self,
@@ -161,3 +415,12 @@ class Reaper:
         traceback: TracebackType | None = None,
         /,
     ) -> None: ...
+    async def __aenter__(self) -> Reaper: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+    def __reduce__(self) -> NoReturn: ...

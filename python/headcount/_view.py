@@ -69,6 +69,23 @@ class SnapshotView:
 
 
 @dataclass(frozen=True)
+class Refusals:
+    """Calls of ``route`` and ``route_many`` that were refused since the table was created, by all frontends.
+    Each only grows."""
+
+    engine_requests: int
+    """By the caps of engines in requests."""
+    engine_tokens: int
+    """By the caps of engines in tokens."""
+    table_requests: int
+    """By the table's cap in requests."""
+    table_tokens: int
+    """By the table's cap in tokens."""
+    unavailable: int
+    """With ``Unavailable``."""
+
+
+@dataclass(frozen=True)
 class View:
     """What a table holds."""
 
@@ -84,6 +101,10 @@ class View:
     """The cap of the whole table in requests."""
     max_tokens: int | None
     """The cap of the whole table in tokens."""
+    deployment: int | None
+    """The process that is the table's deployment; see ``Table.deploy``. None if no living process is."""
+    refusals: Refusals
+    """How many calls were refused since the table was created, by reason."""
 
     def engine(self, engine: int | EngineId) -> EngineView | None:
         """The engine of a number or an id, if there is one. Numbers may have gaps where engines were
@@ -101,3 +122,36 @@ class Reaped:
     """Requests that they had in flight."""
     tokens: int
     """The tokens of these requests."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One inconsistency of a table."""
+
+    kind: str
+    """A word for its sort: requests, tokens, ledger, header, path and the like."""
+    at: str
+    """Where, in words."""
+    found: str
+    """What is there."""
+    expected: str
+    """What should be there."""
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What ``Table.verify`` has found."""
+
+    faults: list[Fault]
+    """What is inconsistent."""
+    busy: list[str]
+    """What could not be checked because it never stood still. Look again when there is less traffic."""
+    counts: int
+    """How many counts were compared with the ledgers."""
+    ledgers: int
+    """How many ledgers were added up for each of them."""
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether nothing is inconsistent. What was busy may be."""
+        return not self.faults

@@ -1,10 +1,10 @@
 //! Arguments that are checked on their way in, so that a bad one is told what would be a good one.
 
 use headcount::{EngineId, EngineSelector};
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
+use pyo3::types::{PyBool, PyBytes, PyInt, PySequence, PyString};
 use std::time::Duration;
 
 /// Tokens of a request, or a cap.
@@ -23,12 +23,45 @@ pub(crate) struct Which(pub(crate) EngineSelector);
 #[derive(Clone, Copy)]
 pub(crate) struct Count(pub(crate) usize);
 
+/// An engine that is preferred, and by how much.
+#[derive(Clone, Copy)]
+pub(crate) struct Prefer(pub(crate) usize, pub(crate) f64);
+
+/// A cap to be set.
+#[derive(Clone, Copy)]
+pub(crate) enum Cap {
+    /// It was not given.
+    Stays,
+    Is(Option<u32>),
+}
+
+impl Cap {
+    /// The cap to be set, if the present one is that.
+    pub(crate) fn or(self, now: impl FnOnce() -> Option<u32>) -> Option<u32> {
+        match self {
+            Self::Stays => now(),
+            Self::Is(cap) => cap,
+        }
+    }
+}
+
+/// Engines that are not to be chosen. No allocation without any.
+pub(crate) struct Excluded(pub(crate) Vec<usize>);
+
+/// Two numbers of a publisher's own.
+#[derive(Clone, Copy)]
+pub(crate) struct Words(pub(crate) [u64; 2]);
+
+/// Permission bits of a file. Which of them a table can have, the table knows.
+#[derive(Clone, Copy)]
+pub(crate) struct Mode(pub(crate) u32);
+
 impl<'py> FromPyObject<'_, 'py> for Tokens {
     type Error = PyErr;
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        (object.extract().map(Self)).map_err(|error| told(error, &object, "a number of tokens"))
+        whole(object, "a number of tokens or a cap").map(Self)
     }
 }
 
@@ -37,7 +70,7 @@ impl<'py> FromPyObject<'_, 'py> for EngineNumber {
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        (object.extract().map(Self)).map_err(|error| told(error, &object, "an engine's number"))
+        whole(object, "an engine's number").map(Self)
     }
 }
 
@@ -47,7 +80,9 @@ impl<'py> FromPyObject<'_, 'py> for Which {
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         // An id has a number, too.
-        let EngineNumber(index) = object.extract()?;
+        let EngineNumber(index) = object
+            .extract()
+            .map_err(|error| no_engine(error, &object))?;
         if object.is_exact_instance_of::<PyInt>() {
             return Ok(Self(index.into()));
         }
@@ -65,7 +100,147 @@ impl<'py> FromPyObject<'_, 'py> for Count {
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        (object.extract().map(Self)).map_err(|error| told(error, &object, "a count"))
+        whole(object, "a count").map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Prefer {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let Some([engine, slack]) = pair(&object) else {
+            return Err(must_be(
+                "prefer",
+                "an engine and a slack, as in (0, 8.0)",
+                &object,
+            ));
+        };
+        let EngineNumber(index) = engine
+            .extract()
+            .map_err(|error| no_engine(error, &engine))?;
+        Ok(Self(index, real(&slack, "the slack")?))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Cap {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if object.is(object.py().Ellipsis()) {
+            return Ok(Self::Stays);
+        }
+        let cap: Option<Tokens> = object.extract()?;
+        Ok(Self::Is(cap.map(|Tokens(cap)| cap)))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Excluded {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let engines = match object.is_instance_of::<PyString>() {
+            false => object.try_iter().ok(),
+            true => None,
+        };
+        engines
+            .ok_or_else(|| {
+                must_be(
+                    "exclude",
+                    "engines by their numbers or ids, as in [0, 2]",
+                    &object,
+                )
+            })?
+            .map(|engine| {
+                let engine = engine?;
+                let EngineNumber(index) = engine
+                    .extract()
+                    .map_err(|error| no_engine(error, &engine))?;
+                Ok(index)
+            })
+            .collect::<PyResult<_>>()
+            .map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Words {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let Some(words) = pair(&object) else {
+            return Err(must_be("words", "two whole numbers, as in (7, 1)", &object));
+        };
+        let word = |word: &Bound<'py, PyAny>| match word.extract::<u64>() {
+            Err(error) if error.is_instance_of::<PyOverflowError>(word.py()) => {
+                Err(PyValueError::new_err(format!(
+                    "{} cannot be one of the words; use 0 to {}",
+                    shown(word),
+                    u64::MAX
+                )))
+            }
+            Err(_) => Err(must_be("each of the words", "a whole number", word)),
+            extracted => extracted,
+        };
+        Ok(Self([word(&words[0])?, word(&words[1])?]))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Mode {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        whole(object, "permission bits").map(Self)
+    }
+}
+
+/// A whole number. True and False are none.
+#[inline]
+pub(crate) fn whole<'a, 'py, T>(object: Borrowed<'a, 'py, PyAny>, what: &str) -> PyResult<T>
+where
+    T: FromPyObject<'a, 'py, Error = PyErr>,
+{
+    if object.is_instance_of::<PyBool>() {
+        return Err(must_be(what, "a whole number", &object));
+    }
+    object.extract().map_err(|error| told(error, &object, what))
+}
+
+/// A number that need not be whole.
+pub(crate) fn real(object: &Bound<'_, PyAny>, what: &str) -> PyResult<f64> {
+    match object.is_instance_of::<PyBool>() {
+        false => object.extract().ok(),
+        true => None,
+    }
+    .ok_or_else(|| must_be(what, "a number", object))
+}
+
+/// Whether it is a sequence, of which there are several things in it: not of letters or bytes.
+pub(crate) fn sequence<'a, 'py>(
+    object: &'a Bound<'py, PyAny>,
+) -> Option<&'a Bound<'py, PySequence>> {
+    let letters = object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>();
+    object.cast().ok().filter(|_| !letters)
+}
+
+/// The two things in a sequence of two.
+fn pair<'py>(object: &Bound<'py, PyAny>) -> Option<[Bound<'py, PyAny>; 2]> {
+    let items = sequence(object)?;
+    (items.len().ok()? == 2).then_some(())?;
+    Some([items.get_item(0).ok()?, items.get_item(1).ok()?])
+}
+
+/// What an argument of a wrong type is told.
+#[cold]
+pub(crate) fn must_be(name: &str, what: &str, found: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("{name} must be {what}, not {}", shown(found)))
+}
+
+/// How Python would write it, if that is not long.
+pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
+    const LONGEST: usize = 60;
+    match object.repr() {
+        Ok(text) if text.to_string_lossy().len() <= LONGEST => text.to_string(),
+        _ => format!("an object of type {}", object.get_type()),
     }
 }
 
@@ -74,9 +249,27 @@ impl<'py> FromPyObject<'_, 'py> for Count {
 fn told(error: PyErr, found: &Bound<'_, PyAny>, what: &str) -> PyErr {
     if error.is_instance_of::<PyOverflowError>(found.py()) {
         PyValueError::new_err(format!("{found} cannot be {what}; use 0 to {}", u32::MAX))
+    } else if error.is_instance_of::<PyTypeError>(found.py()) {
+        must_be(what, "a whole number", found)
     } else {
         error
     }
+}
+
+/// Why something is not taken for an engine of the table.
+#[cold]
+fn no_engine(error: PyErr, found: &Bound<'_, PyAny>) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(found.py()) {
+        return error;
+    }
+    let advice = match found.is_instance_of::<PyString>() {
+        true => "; Table.find gives the id of a name",
+        false => "",
+    };
+    PyTypeError::new_err(format!(
+        "an engine of a table is its number or its headcount.EngineId, not {}{advice}",
+        shown(found)
+    ))
 }
 
 /// A length of time, from seconds.

@@ -1,20 +1,14 @@
 //! Engines to be put into a table, and their statistics: from the dataclasses of `_engine.py`.
 
-use crate::argument::{Count, Tokens};
+use crate::argument::{Count, must_be, real, sequence, shown, whole};
 use headcount::EngineState;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyString, PyType};
 
 /// A `headcount.Engine`, or its name.
 pub(crate) struct Engine(pub(crate) headcount::Engine);
-
-#[derive(FromPyObject)]
-struct Described {
-    name: String,
-    weight: f32,
-    max_in_flight: Option<Tokens>,
-    max_tokens: Option<Tokens>,
-}
 
 impl<'py> FromPyObject<'_, 'py> for Engine {
     type Error = PyErr;
@@ -23,12 +17,25 @@ impl<'py> FromPyObject<'_, 'py> for Engine {
         if object.is_instance_of::<PyString>() {
             return Ok(Self(headcount::Engine::named(object.extract::<String>()?)));
         }
-        let described: Described = object.extract()?;
-        let mut engine = headcount::Engine::named(described.name).weight(described.weight);
-        if let Some(Tokens(cap)) = described.max_in_flight {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let class = CLASS.import(object.py(), "headcount._engine", "Engine")?;
+        if !object.is_instance(class)? {
+            return Err(must_be(
+                "an engine",
+                "a headcount.Engine or a name",
+                &object,
+            ));
+        }
+        let name = object.getattr("name")?;
+        let Ok(name) = name.extract::<String>() else {
+            return Err(must_be("an engine's name", "a str", &name));
+        };
+        let weight = real(&object.getattr("weight")?, "an engine's weight")?;
+        let mut engine = headcount::Engine::named(name).weight(weight as f32);
+        if let Some(cap) = of(&object, "max_in_flight")? {
             engine = engine.max_in_flight(cap);
         }
-        if let Some(Tokens(cap)) = described.max_tokens {
+        if let Some(cap) = of(&object, "max_tokens")? {
             engine = engine.max_tokens(cap);
         }
         Ok(Self(engine))
@@ -36,34 +43,105 @@ impl<'py> FromPyObject<'_, 'py> for Engine {
 }
 
 /// How many engines, or which.
-#[derive(FromPyObject)]
 pub(crate) enum Engines {
     /// So many, named by their numbers.
-    #[pyo3(transparent)]
     Numbered(Count),
     /// These.
-    #[pyo3(transparent)]
     Listed(Vec<Engine>),
 }
 
-/// A `headcount.EngineStats`.
-#[derive(FromPyObject)]
-pub(crate) struct Stats {
-    waiting: u32,
-    running: u32,
-    kv_usage: f32,
-    in_flight: Option<u32>,
-}
+impl<'py> FromPyObject<'_, 'py> for Engines {
+    type Error = PyErr;
 
-impl From<Stats> for headcount::EngineStats {
-    fn from(stats: Stats) -> Self {
-        Self {
-            waiting: stats.waiting,
-            running: stats.running,
-            kv_usage: stats.kv_usage,
-            in_flight: stats.in_flight,
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        const WHAT: &str = "a number, or a list of headcount.Engine or of names";
+        if let Some(engines) = sequence(&object) {
+            let engines = engines.try_iter()?.enumerate().map(|(n, engine)| {
+                let engine = engine?;
+                engine
+                    .extract()
+                    .map_err(|error: PyErr| in_list(error, "engines", n))
+            });
+            return Ok(Self::Listed(engines.collect::<PyResult<_>>()?));
+        }
+        if object.is_instance_of::<PyString>() {
+            let found = shown(&object);
+            return Err(must_be(
+                "engines",
+                &format!("{WHAT}, as in [{found}]"),
+                &object,
+            ));
+        }
+        let is_number = !object.is_instance_of::<PyBool>() && object.hasattr("__index__")?;
+        match is_number {
+            true => object.extract().map(Self::Numbered),
+            false => Err(must_be("engines", WHAT, &object)),
         }
     }
+}
+
+/// A `headcount.EngineStats`.
+pub(crate) struct Stats(headcount::EngineStats);
+
+impl<'py> FromPyObject<'_, 'py> for Stats {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let class = CLASS.import(object.py(), "headcount._engine", "EngineStats")?;
+        if !object.is_instance(class)? {
+            return Err(must_be(
+                "the statistics of an engine",
+                "a headcount.EngineStats",
+                &object,
+            ));
+        }
+        let count = |name: &str| whole(object.getattr(name)?.as_borrowed(), name);
+        Ok(Self(headcount::EngineStats {
+            waiting: count("waiting")?,
+            running: count("running")?,
+            kv_usage: real(&object.getattr("kv_usage")?, "kv_usage")? as f32,
+            in_flight: of(&object, "in_flight")?,
+        }))
+    }
+}
+
+/// The statistics of the first engines.
+pub(crate) struct AllStats(pub(crate) Vec<headcount::EngineStats>);
+
+impl<'py> FromPyObject<'_, 'py> for AllStats {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let Some(stats) = sequence(&object) else {
+            return Err(must_be("stats", "a list of headcount.EngineStats", &object));
+        };
+        let stats = stats.try_iter()?.enumerate().map(|(n, stats)| {
+            let stats = stats?
+                .extract()
+                .map_err(|error: PyErr| in_list(error, "stats", n));
+            stats.map(|Stats(stats)| stats)
+        });
+        stats.collect::<PyResult<_>>().map(Self)
+    }
+}
+
+/// A field that is a number or None.
+fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<u32>> {
+    let field = object.getattr(name)?;
+    match field.is_none() {
+        true => Ok(None),
+        false => whole(field.as_borrowed(), name).map(Some),
+    }
+}
+
+/// What is wrong with the n-th thing in a list.
+#[cold]
+fn in_list(error: PyErr, list: &str, n: usize) -> PyErr {
+    Python::attach(|py| match error.is_instance_of::<PyTypeError>(py) {
+        true => PyTypeError::new_err(format!("{list}[{n}]: {}", error.value(py))),
+        false => error,
+    })
 }
 
 /// The name of a state.

@@ -25,6 +25,7 @@ enum Field<'a> {
     Real(f32),
     Truth(bool),
     Text(&'a str),
+    Owned(String),
     Path(&'a Path),
 }
 
@@ -40,17 +41,40 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     })?;
     let (kind, fields) = describe(error);
     let kind = kinds.bind(py).getattr(kind)?.cast_into::<PyType>()?;
-    let exception = kind.call1((error.to_string(),))?;
+    let exception = kind.call1((message(error),))?;
     for (name, field) in fields {
         match field {
             Field::Number(number) => exception.setattr(name, number)?,
             Field::Real(number) => exception.setattr(name, number)?,
             Field::Truth(truth) => exception.setattr(name, truth)?,
             Field::Text(text) => exception.setattr(name, text)?,
+            Field::Owned(text) => exception.setattr(name, text)?,
             Field::Path(path) => exception.setattr(name, path)?,
         }
     }
     Ok(PyErr::from_value(exception))
+}
+
+/// What the error says, with Python's names for what it speaks of.
+fn message(error: &Error) -> String {
+    if let Error::Option {
+        option: "mode",
+        found,
+        expected,
+    } = error
+    {
+        let meant = u32::from_str_radix(&found.to_string(), 8);
+        let advice = match meant {
+            Ok(bits) if bits & 0o600 == 0o600 && bits <= 0o777 => {
+                format!("did you mean {bits:#o}?")
+            }
+            _ => "write it in octal, as in 0o660".to_owned(),
+        };
+        return format!("mode is {found:#o}, but it must be {expected}; {advice}");
+    }
+    (error.to_string())
+        .replace("`Table::", "`Table.")
+        .replace("`any_owner(true)`", "`any_owner=True`")
 }
 
 /// The name of the error's kind, and what it says besides its message.
@@ -108,8 +132,8 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
             vec![("path", Path(path)), ("pid", Number((*pid).into()))],
         ),
         Error::Busy { pid } => ("Busy", vec![("pid", Number((*pid).into()))]),
-        Error::Exists { path } => ("Exists", vec![("path", Path(path))]),
-        Error::NotFound { path } => ("NotFound", vec![("path", Path(path))]),
+        Error::Exists { path } => ("Exists", of_the_system(path, Some(EEXIST))),
+        Error::NotFound { path } => ("NotFound", of_the_system(path, Some(ENOENT))),
         Error::Option { option, found, .. } => (
             "Option",
             vec![("option", Text(option)), ("found", Number(*found))],
@@ -128,10 +152,11 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
                 ("asked", Text(asked)),
             ],
         ),
-        Error::NoSpace { path, needed } => (
-            "NoSpace",
-            vec![("path", Path(path)), ("needed", Number(*needed))],
-        ),
+        Error::NoSpace { path, needed } => {
+            let mut fields = of_the_system(path, Some(ENOSPC));
+            fields.push(("needed", Number(*needed)));
+            ("NoSpace", fields)
+        }
         Error::Symlink { path } => ("Symlink", vec![("path", Path(path))]),
         Error::NotATable { path, found } => (
             "NotATable",
@@ -141,11 +166,33 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
         Error::Checksum { path, .. } => ("Checksum", vec![("path", Path(path))]),
         Error::Geometry { path, .. } => ("Geometry", vec![("path", Path(path))]),
         Error::Size { path, .. } => ("Size", vec![("path", Path(path))]),
-        Error::Owner { path, .. } => ("Owner", vec![("path", Path(path))]),
-        Error::Mode { path, .. } => ("Mode", vec![("path", Path(path))]),
+        Error::Owner { path, .. } => ("Owner", of_the_system(path, Some(EACCES))),
+        Error::Mode { path, .. } => ("Mode", of_the_system(path, Some(EACCES))),
         Error::ReadOnly => ("ReadOnly", vec![]),
-        Error::Io { path, .. } => ("Io", vec![("path", Path(path))]),
+        Error::Io { path, source, .. } => ("Io", of_the_system(path, source.raw_os_error())),
         // A kind that this package does not know yet.
         _ => ("Error", vec![]),
     }
 }
+
+/// What an `OSError` has.
+fn of_the_system(path: &Path, errno: Option<i32>) -> Vec<(&'static str, Field<'_>)> {
+    let filename = path.to_string_lossy().into_owned();
+    let mut fields = vec![
+        ("path", Field::Path(path)),
+        ("filename", Field::Owned(filename)),
+    ];
+    if let Some(errno) = errno {
+        let text = std::io::Error::from_raw_os_error(errno).to_string();
+        let strerror = text.split(" (os error").next().unwrap_or_default();
+        fields.push(("errno", Field::Number(errno as u64)));
+        fields.push(("strerror", Field::Owned(strerror.to_owned())));
+    }
+    fields
+}
+
+// Of Linux, on all its processors.
+const ENOENT: i32 = 2;
+const EACCES: i32 = 13;
+const EEXIST: i32 = 17;
+const ENOSPC: i32 = 28;

@@ -1,10 +1,10 @@
 //! This process's place in a table, where requests are routed.
 
-use crate::argument::{Count, EngineNumber, Tokens, Which};
+use crate::argument::{Count, Excluded, Prefer, Tokens, Which};
 use crate::error::OrRaise;
 use crate::permit::Permit;
 use crate::policy;
-use crate::table::Table;
+use crate::table::{Opened, Table, of_this_process};
 use headcount::Request;
 use pyo3::prelude::*;
 
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 /// frontend and its last permit are gone, or when the process dies, whatever it dies of. In a forked
 /// child its calls raise ``Forked``; join there anew.
 #[pyclass(frozen, module = "headcount")]
-pub(crate) struct Frontend(pub(crate) headcount::Frontend);
+pub(crate) struct Frontend(pub(crate) headcount::Frontend, pub(crate) Opened);
 
 #[pymethods]
 impl Frontend {
@@ -37,10 +37,10 @@ impl Frontend {
         py: Python<'_>,
         tokens: Tokens,
         pin: Option<Which>,
-        exclude: Option<&Bound<'_, PyAny>>,
-        prefer: Option<(EngineNumber, f64)>,
+        exclude: Option<Excluded>,
+        prefer: Option<Prefer>,
     ) -> PyResult<Permit> {
-        let excluded = engines(exclude)?;
+        let excluded = exclude.map_or(Vec::new(), |engines| engines.0);
         let request = request(tokens, pin, &excluded, prefer);
         self.0.route_with(&request).or_raise(py).map(Permit::new)
     }
@@ -58,10 +58,10 @@ impl Frontend {
         count: Count,
         tokens: Tokens,
         pin: Option<Which>,
-        exclude: Option<&Bound<'_, PyAny>>,
-        prefer: Option<(EngineNumber, f64)>,
+        exclude: Option<Excluded>,
+        prefer: Option<Prefer>,
     ) -> PyResult<Vec<Permit>> {
-        let excluded = engines(exclude)?;
+        let excluded = exclude.map_or(Vec::new(), |engines| engines.0);
         let request = request(tokens, pin, &excluded, prefer);
         let permits = self.0.route_many_with(count.0, &request).or_raise(py)?;
         Ok(permits.into_iter().map(Permit::new).collect())
@@ -71,13 +71,13 @@ impl Frontend {
     #[pyo3(signature = (policy, stale_after=None))]
     fn with_policy(&self, policy: &str, stale_after: Option<f64>) -> PyResult<Self> {
         let policy = policy::named(policy, stale_after)?;
-        Ok(Self(self.0.clone().with_policy(policy)))
+        Ok(Self(self.0.clone().with_policy(policy), self.1))
     }
 
     /// The table that this is a place in.
     #[getter]
     fn table(&self) -> Table {
-        Table(self.0.table().clone())
+        Table(self.0.table().clone(), self.1)
     }
 
     /// Which of the table's places for frontends this is.
@@ -90,6 +90,13 @@ impl Frontend {
         let (path, slot) = (self.0.table().path().display(), self.0.slot());
         format!("<headcount.Frontend {slot} of {path}>")
     }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(of_this_process(
+            "Frontend",
+            "pickle its table, and join there",
+        ))
+    }
 }
 
 #[inline]
@@ -97,26 +104,14 @@ fn request<'a>(
     tokens: Tokens,
     pin: Option<Which>,
     excluded: &'a [usize],
-    prefer: Option<(EngineNumber, f64)>,
+    prefer: Option<Prefer>,
 ) -> Request<'a> {
     let mut request = Request::new().tokens(tokens.0).not(excluded);
     if let Some(engine) = pin {
         request = request.pin(engine.0);
     }
-    if let Some((engine, slack)) = prefer {
-        request = request.prefer(engine.0, slack);
+    if let Some(Prefer(engine, slack)) = prefer {
+        request = request.prefer(engine, slack);
     }
     request
-}
-
-/// The numbers of an iterable. No allocation without any.
-#[inline]
-fn engines(numbers: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<usize>> {
-    let Some(numbers) = numbers else {
-        return Ok(Vec::new());
-    };
-    numbers
-        .try_iter()?
-        .map(|number| Ok(number?.extract::<EngineNumber>()?.0))
-        .collect()
 }

@@ -4,6 +4,7 @@
 //! not: they take less time than handing over the interpreter would.
 
 mod argument;
+mod deployment;
 mod engine;
 mod error;
 mod frontend;
@@ -11,6 +12,7 @@ mod options;
 mod permit;
 mod policy;
 mod publisher;
+mod ready;
 mod reaper;
 mod table;
 mod view;
@@ -20,6 +22,8 @@ use pyo3::prelude::*;
 /// The compiled half of `headcount`.
 #[pymodule(gil_used = false)]
 mod _native {
+    #[pymodule_export]
+    use crate::deployment::Deployment;
     #[pymodule_export]
     use crate::frontend::Frontend;
     #[pymodule_export]
@@ -38,4 +42,7 @@ mod _native {
     const MAX_IN_FLIGHT: u32 = headcount::MAX_IN_FLIGHT;
     #[pymodule_export]
     const MAX_NAME_LEN: usize = headcount::MAX_NAME_LEN;
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)] // Python's name for it
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }

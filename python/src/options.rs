@@ -1,6 +1,6 @@
 //! How a table is to be created or opened, from keyword arguments.
 
-use crate::argument::{Count, Tokens};
+use crate::argument::{Count, Mode, Tokens};
 use crate::engine::Engines;
 use headcount::{Options, Table};
 
@@ -13,7 +13,7 @@ pub(crate) struct Asked {
     pub(crate) lanes: Option<Count>,
     pub(crate) max_in_flight: Option<Tokens>,
     pub(crate) max_tokens: Option<Tokens>,
-    pub(crate) mode: Option<u32>,
+    pub(crate) mode: Option<Mode>,
     pub(crate) any_owner: bool,
 }
 
@@ -44,7 +44,7 @@ impl From<Asked> for Options {
         if let Some(Tokens(cap)) = asked.max_tokens {
             options = options.max_tokens(cap);
         }
-        if let Some(bits) = asked.mode {
+        if let Some(Mode(bits)) = asked.mode {
             options = options.mode(bits);
         }
         options

@@ -1,5 +1,7 @@
 //! The handle of one admitted request.
 
+use crate::ready::Ready;
+use crate::table::of_this_process;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -82,6 +84,16 @@ impl Permit {
         self.release();
     }
 
+    fn __aenter__(slf: Py<Self>, py: Python<'_>) -> Ready {
+        Ready::new(py, Some(slf.into_any()))
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __aexit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) -> Ready {
+        self.release();
+        Ready::new(py, None)
+    }
+
     fn __repr__(&self) -> String {
         let state = if self.released() {
             "released"
@@ -92,5 +104,12 @@ impl Permit {
             "<headcount.Permit engine={} tokens={} {state}>",
             self.engine, self.tokens
         )
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(of_this_process(
+            "Permit",
+            "send the number of its engine, and keep the permit here",
+        ))
     }
 }

@@ -1,7 +1,10 @@
 //! Whoever publishes engine statistics.
 
-use crate::engine::Stats;
+use crate::argument::Words;
+use crate::engine::AllStats;
 use crate::error::OrRaise;
+use crate::ready::Ready;
+use crate::table::of_this_process;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -27,16 +30,15 @@ impl Publisher {
     /// 2**64 - 1, that are seen with the statistics or not at all.
     ///
     /// Raises TooManyStats, KvUsage, Forked, and ValueError after ``close``. Nothing is published then.
-    #[pyo3(signature = (stats, words=(0, 0)), text_signature = "($self, stats, words=(0, 0))")]
-    fn publish(&self, py: Python<'_>, stats: Vec<Stats>, words: (u64, u64)) -> PyResult<()> {
-        let stats: Vec<_> = stats.into_iter().map(Into::into).collect();
+    #[pyo3(signature = (stats, words=Words([0, 0])), text_signature = "($self, stats, words=(0, 0))")]
+    fn publish(&self, py: Python<'_>, stats: AllStats, words: Words) -> PyResult<()> {
         let mut publisher = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         publisher
             .as_mut()
             .ok_or_else(|| {
                 PyValueError::new_err("this publisher was closed; ask the table for a new one")
             })?
-            .publish_with(&stats, [words.0, words.1])
+            .publish_with(&stats.0, words.0)
             .or_raise(py)
     }
 
@@ -53,5 +55,22 @@ impl Publisher {
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
         self.close();
+    }
+
+    fn __aenter__(slf: Py<Self>, py: Python<'_>) -> Ready {
+        Ready::new(py, Some(slf.into_any()))
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __aexit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) -> Ready {
+        self.close();
+        Ready::new(py, None)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(of_this_process(
+            "Publisher",
+            "take the place of the publisher in the other process: `table.publisher()`",
+        ))
     }
 }

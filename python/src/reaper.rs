@@ -1,5 +1,7 @@
 //! A thread that reaps in the background.
 
+use crate::ready::Ready;
+use crate::table::of_this_process;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
@@ -38,5 +40,22 @@ impl Reaper {
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) {
         self.stop(py);
+    }
+
+    fn __aenter__(slf: Py<Self>, py: Python<'_>) -> Ready {
+        Ready::new(py, Some(slf.into_any()))
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __aexit__(&self, py: Python<'_>, _exception: &Bound<'_, pyo3::types::PyTuple>) -> Ready {
+        self.stop(py);
+        Ready::new(py, None)
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(of_this_process(
+            "Reaper",
+            "start one in the other process: `table.reap_every(..)`",
+        ))
     }
 }

@@ -1,6 +1,7 @@
 //! The table: a handle on the shared file.
 
-use crate::argument::{Count, Tokens, Which, seconds};
+use crate::argument::{Cap, Count, Mode, Tokens, Which, seconds};
+use crate::deployment::Deployment;
 use crate::engine::{Engine, Engines};
 use crate::error::OrRaise;
 use crate::frontend::Frontend;
@@ -9,8 +10,10 @@ use crate::policy;
 use crate::publisher::Publisher;
 use crate::reaper::Reaper;
 use crate::view;
-use headcount::Options;
+use headcount::{Options, PathState};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -21,15 +24,39 @@ use std::path::{Path, PathBuf};
 /// file on a tmpfs such as /dev/shm. A handle holds nothing in the table; only a Frontend, a Permit or
 /// a Publisher does.
 #[pyclass(frozen, module = "headcount")]
-pub(crate) struct Table(pub(crate) headcount::Table);
+pub(crate) struct Table(pub(crate) headcount::Table, pub(crate) Opened);
+
+/// How a table was opened, which another process has to know that is to open it again.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Opened {
+    any_owner: bool,
+    read_only: bool,
+}
+
+impl Opened {
+    fn options(self) -> Options {
+        headcount::Table::options().any_owner(self.any_owner)
+    }
+}
+
+/// Why a handle of this process is not pickled for another.
+#[cold]
+pub(crate) fn of_this_process(name: &str, instead: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a headcount.{name} belongs to its process and cannot be pickled; {instead}"
+    ))
+}
 
 /// Creates or opens, while other threads run.
 fn open(
     py: Python<'_>,
     options: Options,
+    opened: Opened,
     open: impl FnOnce(&Options) -> headcount::Result<headcount::Table> + Send,
 ) -> PyResult<Table> {
-    py.detach(|| open(&options)).or_raise(py).map(Table)
+    py.detach(|| open(&options))
+        .or_raise(py)
+        .map(|table| Table(table, opened))
 }
 
 #[pymethods]
@@ -62,7 +89,7 @@ impl Table {
         lanes: Option<Count>,
         max_in_flight: Option<Tokens>,
         max_tokens: Option<Tokens>,
-        mode: Option<u32>,
+        mode: Option<Mode>,
         any_owner: bool,
     ) -> PyResult<Self> {
         let asked = Asked {
@@ -75,7 +102,11 @@ impl Table {
             mode,
             any_owner,
         };
-        open(py, asked.into(), |options| options.open_or_create(path))
+        let opened = Opened {
+            any_owner,
+            read_only: false,
+        };
+        open(py, asked.into(), opened, |o| o.open_or_create(path))
     }
 
     /// Creates a table at ``path``, on which nothing may lie yet. Options as for ``open_or_create``.
@@ -94,7 +125,7 @@ impl Table {
         lanes: Option<Count>,
         max_in_flight: Option<Tokens>,
         max_tokens: Option<Tokens>,
-        mode: Option<u32>,
+        mode: Option<Mode>,
     ) -> PyResult<Self> {
         let asked = Asked {
             engines,
@@ -106,7 +137,7 @@ impl Table {
             mode,
             any_owner: false,
         };
-        open(py, asked.into(), |options| options.create(path))
+        open(py, asked.into(), Opened::default(), |o| o.create(path))
     }
 
     /// Opens the table at ``path``, whatever it was created with.
@@ -115,8 +146,11 @@ impl Table {
     #[staticmethod]
     #[pyo3(signature = (path, *, any_owner=false))]
     fn open(py: Python<'_>, path: PathBuf, any_owner: bool) -> PyResult<Self> {
-        let options = headcount::Table::options().any_owner(any_owner);
-        open(py, options, |options| options.open(path))
+        let opened = Opened {
+            any_owner,
+            read_only: false,
+        };
+        open(py, opened.options(), opened, |o| o.open(path))
     }
 
     /// Opens the table at ``path`` to look at it only: nothing in it is changed, not even by a reap.
@@ -125,8 +159,11 @@ impl Table {
     #[staticmethod]
     #[pyo3(signature = (path, *, any_owner=false))]
     fn open_read_only(py: Python<'_>, path: PathBuf, any_owner: bool) -> PyResult<Self> {
-        let options = headcount::Table::options().any_owner(any_owner);
-        open(py, options, |options| options.open_read_only(path))
+        let opened = Opened {
+            any_owner,
+            read_only: true,
+        };
+        open(py, opened.options(), opened, |o| o.open_read_only(path))
     }
 
     /// Creates a table without a path. Hand its ``fileno()`` to children, by ``pass_fds`` of
@@ -154,7 +191,7 @@ impl Table {
             max_tokens,
             ..Asked::default()
         };
-        open(py, asked.into(), Options::memfd)
+        open(py, asked.into(), Opened::default(), Options::memfd)
     }
 
     /// Opens the table behind a descriptor. The descriptor stays the caller's.
@@ -163,9 +200,12 @@ impl Table {
     #[staticmethod]
     #[pyo3(signature = (fd, *, any_owner=false))]
     fn from_fd(py: Python<'_>, fd: i32, any_owner: bool) -> PyResult<Self> {
-        let options = headcount::Table::options().any_owner(any_owner);
+        let opened = Opened {
+            any_owner,
+            read_only: false,
+        };
         let fd = duplicate(fd)?;
-        open(py, options, |options| options.from_fd(fd))
+        open(py, opened.options(), opened, |o| o.from_fd(fd))
     }
 
     /// Takes a place in the table for this process, after returning what dead frontends held.
@@ -178,7 +218,7 @@ impl Table {
     fn join(&self, py: Python<'_>, policy: &str, stale_after: Option<f64>) -> PyResult<Frontend> {
         let policy = policy::named(policy, stale_after)?;
         let frontend = py.detach(|| self.0.join()).or_raise(py)?;
-        Ok(Frontend(frontend.with_policy(policy)))
+        Ok(Frontend(frontend.with_policy(policy), self.1))
     }
 
     /// Becomes the publisher, if nobody alive is.
@@ -187,6 +227,15 @@ impl Table {
     fn publisher(&self, py: Python<'_>) -> PyResult<Publisher> {
         let publisher = py.detach(|| self.0.publisher()).or_raise(py)?;
         Ok(Publisher::new(publisher))
+    }
+
+    /// Takes the place of the deployment that the table serves, if no living process has it. For the parent
+    /// of a deployment, before it changes anything; frontends do not need it.
+    ///
+    /// Raises Deployed, ReadOnly, Io.
+    fn deploy(&self, py: Python<'_>) -> PyResult<Deployment> {
+        let deployment = py.detach(|| self.0.deploy()).or_raise(py)?;
+        Ok(Deployment::new(deployment, self.1))
     }
 
     /// A look at the whole table, for people and metrics: a View. Disturbs nobody.
@@ -250,6 +299,22 @@ impl Table {
         self.0.up(engine.0).or_raise(py)
     }
 
+    /// As ``down``, if the engine is active: one that is draining or down stays as it is. For health checks.
+    /// Tells whether it was.
+    ///
+    /// Raises NoSuchEngine, ReadOnly.
+    fn down_if_active(&self, py: Python<'_>, engine: Which) -> PyResult<bool> {
+        self.0.down_if_active(engine.0).or_raise(py)
+    }
+
+    /// As ``up``, if the engine is down: one that an operator drains goes on draining. For health checks.
+    /// Tells whether it was.
+    ///
+    /// Raises NoSuchEngine, ReadOnly.
+    fn up_if_down(&self, py: Python<'_>, engine: Which) -> PyResult<bool> {
+        self.0.up_if_down(engine.0).or_raise(py)
+    }
+
     /// Changes an engine's weight.
     ///
     /// Raises Weight, NoSuchEngine, ReadOnly, Busy, Io.
@@ -258,20 +323,29 @@ impl Table {
             .or_raise(py)
     }
 
-    /// Changes an engine's caps; None for no cap.
+    /// Changes an engine's caps; None for no cap. A cap that is not given stays as it is.
     ///
     /// Raises NoSuchEngine, ReadOnly, Busy, Io.
-    #[pyo3(signature = (engine, max_in_flight, max_tokens))]
+    #[pyo3(
+        signature = (engine, max_in_flight=Cap::Stays, max_tokens=Cap::Stays),
+        text_signature = "($self, engine, max_in_flight=..., max_tokens=...)"
+    )]
     fn set_caps(
         &self,
         py: Python<'_>,
         engine: Which,
-        max_in_flight: Option<Tokens>,
-        max_tokens: Option<Tokens>,
+        max_in_flight: Cap,
+        max_tokens: Cap,
     ) -> PyResult<()> {
-        let (requests, tokens) = (max_in_flight.map(|cap| cap.0), max_tokens.map(|cap| cap.0));
-        py.detach(|| self.0.set_caps(engine.0, requests, tokens))
-            .or_raise(py)
+        py.detach(|| {
+            let view = self.0.snapshot();
+            // An engine that is not there is told of by the call itself.
+            let now = view.engine(engine.0);
+            let requests = max_in_flight.or(|| now?.max_in_flight);
+            let tokens = max_tokens.or(|| now?.max_tokens);
+            self.0.set_caps(engine.0, requests, tokens)
+        })
+        .or_raise(py)
     }
 
     /// The EngineId of the engine of that name, or None.
@@ -291,6 +365,21 @@ impl Table {
         Ok(self.0.path_state().or_raise(py)?.name())
     }
 
+    /// Recounts everything, and checks the file and all that it says: a Verification. Reads only, and
+    /// disturbs nobody; milliseconds for a table of the default size.
+    ///
+    /// Raises Io.
+    fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view::verification(py, &py.detach(|| self.0.verify()).or_raise(py)?)
+    }
+
+    /// The file word by word, each with what it means: for a bug report.
+    ///
+    /// Raises Io.
+    fn dump(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| self.0.dump()).or_raise(py)
+    }
+
     /// Where the table lies, as it was opened.
     #[getter]
     fn path(&self) -> &Path {
@@ -304,6 +393,27 @@ impl Table {
 
     fn __repr__(&self) -> String {
         format!("<headcount.Table {}>", self.0.path().display())
+    }
+
+    /// By its path: another process opens it there.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let state = self.0.path_state().or_raise(py)?;
+        if state != PathState::Here {
+            let why = match state {
+                PathState::NoPath => "has no path",
+                _ => "does not lie at its path any more",
+            };
+            return Err(PyTypeError::new_err(format!(
+                "this headcount.Table {why}, so it cannot be pickled; hand over its fileno(), by pass_fds of \
+                 subprocess say, and use Table.from_fd"
+            )));
+        }
+        let again = py.import("headcount._pickle")?.getattr("opened")?;
+        let Opened {
+            any_owner,
+            read_only,
+        } = self.1;
+        (again, (self.0.path(), any_owner, read_only)).into_pyobject(py)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A look at the whole table, as the dataclasses of `headcount/_view.py`.
 
 use crate::engine::state;
-use headcount::{EngineId, EngineStats, Reaped, View};
+use headcount::{EngineId, EngineStats, Reaped, Verification, View};
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
 use std::time::UNIX_EPOCH;
@@ -70,6 +70,8 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
             )
         })
         .transpose()?;
+    let [a, b, c, d, e] = view.refusals.by_reason().map(|(_, count)| count);
+    let refusals = made(py, VIEW, "Refusals", (a, b, c, d, e))?;
     let fields = (
         engines,
         frontends,
@@ -77,6 +79,8 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
         snapshot,
         view.max_in_flight,
         view.max_tokens,
+        view.deployment,
+        refusals,
     );
     made(py, VIEW, "View", fields)
 }
@@ -91,6 +95,20 @@ pub(crate) fn id(py: Python<'_>, id: EngineId) -> PyResult<Bound<'_, PyAny>> {
 pub(crate) fn reaped<'py>(py: Python<'py>, reaped: Reaped) -> PyResult<Bound<'py, PyAny>> {
     let fields = (reaped.frontends, reaped.requests, reaped.tokens);
     made(py, VIEW, "Reaped", fields)
+}
+
+/// A `headcount.Verification`.
+pub(crate) fn verification<'py>(
+    py: Python<'py>,
+    found: &Verification,
+) -> PyResult<Bound<'py, PyAny>> {
+    let faults = found.faults.iter().map(|fault| {
+        let fields = (fault.kind.name(), &fault.at, &fault.found, &fault.expected);
+        made(py, VIEW, "Fault", fields)
+    });
+    let faults: Vec<_> = faults.collect::<PyResult<_>>()?;
+    let fields = (faults, &found.busy, found.counts, found.ledgers);
+    made(py, VIEW, "Verification", fields)
 }
 
 fn stats<'py>(py: Python<'py>, stats: &EngineStats) -> PyResult<Bound<'py, PyAny>> {

@@ -197,9 +197,9 @@ def test_errors_have_kinds(table: Table, frontend: Frontend, path: Path) -> None
 def test_every_kind_is_an_error() -> None:
     kinds = [value for name, value in vars(headcount).items() if name in headcount.__all__]
     errors = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
-    assert len(errors) == 29
+    assert len(errors) == 30
     assert all(issubclass(kind, headcount.Error) for kind in errors)
-    assert all(kind.__doc__ for kind in kinds)
+    assert all(kind.__doc__ for kind in kinds if isinstance(kind, type))
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def _join(path: str, deployment: Deployment, ranks: list[int], settings: Setting
             # One thread of a server routes and finishes; another may end it.
             lanes=2,
         )
-    return Seat(table, table.join(policy=settings.policy))  # type: ignore[arg-type]
+    return Seat(table, table.join(policy=settings.policy))
 
 
 def _opened(path: str, deployment: Deployment) -> headcount.Table | None:

@@ -120,4 +120,49 @@ pub(super) const FAULTS: &[Mutant] = &[
             "test_vllm_plugin.py::test_a_user_who_is_root_in_a_namespace_has_tables_of_their_own",
         ),
     ),
+    fault(
+        "True is a number of engines",
+        "python/src/engine.rs",
+        &[(
+            "let is_number = !object.is_instance_of::<PyBool>() && object",
+            "let is_number = object.is_instance_of::<PyBool>() || object",
+        )],
+        Catcher::Python("test_python.py::test_engines_that_cannot_be_are_told_in_pythons_words"),
+    ),
+    fault(
+        "an error of the system has no errno",
+        "python/src/error.rs",
+        &[(
+            "        fields.push((\"errno\", Field::Number(errno as u64)));\n",
+            "",
+        )],
+        Catcher::Python("test_python.py::test_errors_of_the_system_have_what_an_oserror_has"),
+    ),
+    fault(
+        "async with does not end a permit",
+        "python/src/permit.rs",
+        &[(
+            "        self.release();\n        Ready::new(py, None)\n",
+            "        Ready::new(py, None)\n",
+        )],
+        Catcher::Python("test_python.py::test_what_with_ends_async_with_ends_too"),
+    ),
+    fault(
+        "a cap that is not given is taken away",
+        "python/src/argument.rs",
+        &[(
+            "            Self::Stays => now(),\n",
+            "            Self::Stays => now().and(None),\n",
+        )],
+        Catcher::Python("test_python.py::test_a_cap_that_is_not_given_stays"),
+    ),
+    fault(
+        "a table that was opened for reading is opened for writing elsewhere",
+        "python/headcount/_pickle.py",
+        &[(
+            "Table.open_read_only if read_only else Table.open",
+            "Table.open",
+        )],
+        Catcher::Python("test_python.py::test_a_table_can_be_given_to_a_process"),
+    ),
 ];

@@ -1,0 +1,8 @@
+"""The names of policies."""
+
+from typing import Literal, TypeAlias
+
+PolicyName: TypeAlias = Literal[
+    "in_flight", "open", "floor", "tokens", "round_robin", "power_of_two"
+]
+"""How the load of an engine is computed: see ``Table.join``."""
