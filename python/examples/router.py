@@ -52,6 +52,9 @@ MOST_PER_ENGINE = int(os.environ.get("ROUTER_MOST_PER_ENGINE", "1024"))
 SILENCE = float(os.environ.get("ROUTER_SILENCE", "600"))  # seconds that an engine may say nothing
 
 
+BUSY = "all engines are busy; try again soon"
+TOO_LARGE = "this is more than an engine takes at once, however idle it is; split it"
+
 log = logging.getLogger("uvicorn.error")
 
 
@@ -128,8 +131,7 @@ def admitted(
 ) -> Iterator[headcount.Permit]:
     """So many places at one engine, or none, for as long as the block runs."""
     if places > MOST_PER_ENGINE:
-        many = f"these are {places} requests in one, more than an engine takes; split it"
-        raise Refused(400, "too_many_prompts", many)
+        raise Refused(400, "too_large", TOO_LARGE)
     permits: list[headcount.Permit] = []
     unfit: list[int] = []
     try:
@@ -142,11 +144,13 @@ def admitted(
                 unfit.append(permits[0].engine)
                 permits.pop().release()
         yield permits[0]
-    except (headcount.Saturated, headcount.Unavailable) as error:
-        if unfit or isinstance(error, headcount.Saturated):
-            raise Refused(
-                503, "engines_saturated", "all engines are busy; try again soon"
-            ) from error
+    except headcount.Saturated as error:
+        if not error.passes:
+            raise Refused(400, "too_large", TOO_LARGE) from error
+        raise Refused(503, "engines_saturated", BUSY) from error
+    except headcount.Unavailable as error:
+        if unfit:
+            raise Refused(503, "engines_saturated", BUSY) from error
         raise Refused(503, "no_engine", "no engine can be reached now; try again soon") from error
     finally:
         for permit in permits:

@@ -361,7 +361,7 @@ def test_several_go_to_one_engine_all_or_none(path: Path) -> None:
             assert b"cap" not in body, "words for the client"
             # Never, and not later.
             head, body = await exchange(url, several(11))
-            assert reason((head, body)) == (400, "too_many_prompts")
+            assert reason((head, body)) == (400, "too_large")
             assert b"retry-after" not in head.lower()
             assert sorted(in_flight(path)) == [6, 9]
             # Where it fits, also if that one is not the least loaded.
@@ -370,5 +370,14 @@ def test_several_go_to_one_engine_all_or_none(path: Path) -> None:
                 await until(lambda: sorted(in_flight(path)) == [9, 10])
             await until(lambda: sorted(in_flight(path)) == [6, 9])
             assert sorted([a.open, b.open]) == [1, 1]
+            # Nor when an operator has set a cap that it is larger than.
+            table = headcount.Table.open(path)
+            table.set_caps(0, max_tokens=5)
+            table.set_caps(1, max_tokens=5)
+            assert reason(await exchange(url, posted({"prompt": "x" * 24}))) == (400, "too_large")
+            assert reason(await exchange(url, posted({"prompt": "x"}))) == (
+                503,
+                "engines_saturated",
+            )
 
     asyncio.run(scene())

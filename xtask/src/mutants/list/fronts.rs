@@ -1,4 +1,4 @@
-//! What lies around the library: the API servers, the command, the Python package, the plugin, the router.
+//! What lies around the library: the API servers, the command, the Python package, the plugin.
 
 use super::{Catcher, Mutant, fault};
 
@@ -429,26 +429,5 @@ pub(super) const FAULTS: &[Mutant] = &[
         "python/headcount/vllm/_shape.py",
         &[("if not isinstance(finish, staticmethod) or not", "if not")],
         Catcher::Python("test_vllm_adapter.py::test_a_class_of_another_shape_is_left_alone"),
-    ),
-    fault(
-        "the router does not say when to come back",
-        "python/examples/router.py",
-        &[(", {\"Retry-After\": \"1\"}", "")],
-        Catcher::Python("test_router.py::test_an_engine_that_does_not_answer_is_passed_over"),
-    ),
-    fault(
-        "the router counts no tokens",
-        "python/examples/router.py",
-        &[("len(body) // 4", "0")],
-        Catcher::Python("test_router.py::test_an_engine_that_does_not_answer_is_passed_over"),
-    ),
-    fault(
-        "the router says that all is well",
-        "python/examples/router.py",
-        &[(
-            "streamed(response, permit), response.status_code, kept",
-            "streamed(response, permit), 200, kept",
-        )],
-        Catcher::Python("test_router.py::test_an_engine_that_does_not_answer_is_passed_over"),
     ),
 ];

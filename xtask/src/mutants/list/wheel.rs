@@ -4,6 +4,33 @@ use super::{Catcher, Mutant, fault};
 
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
+        "the router does not say when to come back",
+        "python/examples/client.py",
+        &[(
+            "    if error.status == 503:\n",
+            "    if error.status == 504:\n",
+        )],
+        Catcher::Python("test_router.py::test_an_engine_that_does_not_answer_is_passed_over"),
+    ),
+    fault(
+        "the router counts no tokens",
+        "python/examples/cost.py",
+        &[("return 1, min(-(-len(body) // 4), MEDIA)", "return 1, 0")],
+        Catcher::Python("test_router.py::test_an_engine_that_does_not_answer_is_passed_over"),
+    ),
+    fault(
+        "the router says that all is well",
+        "python/examples/router.py",
+        &[("head(response.status, ", "head(200, ")],
+        Catcher::Python("test_router.py::test_an_engine_that_does_not_answer_is_passed_over"),
+    ),
+    fault(
+        "the router tells one to come back who never gets in",
+        "python/examples/router.py",
+        &[("        if not error.passes:\n", "        if False:\n")],
+        Catcher::Python("test_router.py::test_several_go_to_one_engine_all_or_none"),
+    ),
+    fault(
         "the router keeps a permit when an engine breaks off",
         "python/examples/router.py",
         &[(
