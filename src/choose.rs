@@ -8,7 +8,7 @@ mod refusal;
 
 use crate::algorithm::counter::Counter;
 use crate::algorithm::latch::Latch;
-use crate::algorithm::place::{Choice, Full, Total};
+use crate::algorithm::place::{Choice, Full};
 use crate::algorithm::word::RowState;
 use crate::clock;
 use crate::engine_id::EngineSelector;
@@ -47,7 +47,6 @@ pub(crate) struct Chooser<'a> {
     latch: &'a Latch<'a, PUBLICATION_HEAD>,
     engines: Engines<'a>,
     counter: &'a Counter<'a>,
-    total: Option<&'a Total>,
     policy: &'a Policy,
     request: &'a Request<'a>,
     turns: &'a Turns,
@@ -70,7 +69,6 @@ impl<'a> Chooser<'a> {
             latch: table.mapping().latch(),
             engines: table.engines(),
             counter: table.mapping().counter(),
-            total: table.total(),
             policy,
             request,
             turns,

@@ -18,8 +18,8 @@ use crate::table::Table;
 #[must_use = "dropping a deployment lets another process take its place"]
 #[derive(Debug)]
 pub struct Deployment {
-    table: Table,
-    _role: Role,
+    pub(crate) table: Table,
+    pub(crate) role: Role,
 }
 
 impl Deployment {
@@ -51,7 +51,7 @@ impl Table {
         let role = Role::take(self, DEPLOYMENT_LOCK, holder, "locking the deployment of")?;
         Ok(Deployment {
             table: self.clone(),
-            _role: role.map_err(|pid| Error::Deployed {
+            role: role.map_err(|pid| Error::Deployed {
                 path: self.path().to_owned(),
                 pid,
             })?,

@@ -194,17 +194,11 @@ fn in_the_header(n: usize, word: u64) -> String {
         5 => "max_frontends",
         6 => "lanes",
         7 => "engines at creation",
-        8 => "max_in_flight",
-        9 => "max_tokens",
-        10 => return format!("mode {word:04o}"),
-        11 => return "fingerprint of the engines".to_owned(),
+        8 => return format!("mode {word:04o}"),
         63 => return "checksum".to_owned(),
         _ => "?",
     };
-    match word {
-        u64::MAX => format!("{name}: none"),
-        _ => format!("{name} {word}"),
-    }
+    format!("{name} {word}")
 }
 
 fn in_the_control(n: usize, word: u64) -> String {
@@ -226,13 +220,23 @@ fn in_the_control(n: usize, word: u64) -> String {
             };
             let caps = if roster.any_cap() { "caps" } else { "no cap" };
             let (in_use, version) = (roster.in_use(), roster.version());
-            return format!("engine slots in use {in_use}, {weights}, {caps}, version {version}");
+            let total = match roster.has_total_cap() {
+                true => "the table has a cap",
+                false => "the table has no cap",
+            };
+            return format!(
+                "engine slots in use {in_use}, {weights}, {caps}, {total}, version {version}"
+            );
         }
         33 => "engines ever put into slots",
         34 => "eras begun",
         35 => "publisher's pid",
         36 => "engine changer's pid",
         37 => "deployment's pid",
+        38 if word == u64::MAX => return "max_in_flight of the table: none".to_owned(),
+        39 if word == u64::MAX => return "max_tokens of the table: none".to_owned(),
+        38 => "max_in_flight of the table",
+        39 => "max_tokens of the table",
         _ => "?",
     };
     format!("{name} {word}")

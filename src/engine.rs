@@ -2,7 +2,7 @@
 
 use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
 use crate::error::{Error, Result};
-use crate::layout::{MAX_NAME, checksum};
+use crate::layout::MAX_NAME;
 
 /// An engine to be put into a table.
 ///
@@ -77,18 +77,6 @@ impl Engine {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
-}
-
-/// A number that differs for lists of engines that differ.
-pub(crate) fn fingerprint(engines: &[Engine]) -> u64 {
-    let mut words = Vec::new();
-    for engine in engines {
-        words.push(engine.name.len() as u64);
-        words.extend(engine.name.bytes().map(u64::from));
-        words.push(engine.weight.to_bits().into());
-        words.push((u64::from(engine.max_in_flight) << 32) | u64::from(engine.max_tokens));
-    }
-    checksum(&words)
 }
 
 pub(crate) fn check_weight(weight: f32) -> Result<()> {

@@ -40,6 +40,15 @@ impl Table {
     pub fn add(&self, engine: &Engine) -> Result<EngineId> {
         engine.check()?;
         let _changer = self.change_engines()?;
+        let slot = self.put(engine)?;
+        self.engines().have_changed(slot);
+        // No other process gives slots new engines meanwhile: this is the only changer.
+        Ok(self.engines().id(slot))
+    }
+
+    /// Puts an engine into a slot and has it take requests. The caller is the only one to change engines, and
+    /// says [that they have changed](crate::engines::Engines::have_changed) next.
+    pub(crate) fn put(&self, engine: &Engine) -> Result<usize> {
         let engines = self.engines();
         let max_engines = self.header().geometry.max_engines;
         let mut vacant = None;
@@ -70,9 +79,8 @@ impl Table {
         } else {
             engines.configure(slot, engine);
         }
-        engines.activate(slot);
-        // No other process gives slots new engines meanwhile: this is the only changer.
-        Ok(engines.id(slot))
+        engines.mark(slot, |_| Some(RowState::Active));
+        Ok(slot)
     }
 
     /// Takes an engine out of the table. What is in flight on it finishes as it would have, and
@@ -228,7 +236,7 @@ impl Table {
     }
 
     /// Waits until this process is the only one that changes engines.
-    fn change_engines(&self) -> Result<LockFile> {
+    pub(crate) fn change_engines(&self) -> Result<LockFile> {
         const PATIENCE: Duration = Duration::from_secs(5);
         self.writable()?;
         let lock = self.lock_file()?;

@@ -83,7 +83,7 @@ impl<'a> Engines<'a> {
     }
 
     /// Puts an engine into a slot on which nothing is counted and that no engine has. The caller is
-    /// the only one to change engines, and [makes the engine active](Self::activate) next.
+    /// the only one to change engines, and marks it active next.
     pub(crate) fn write(&self, slot: usize, engine: &Engine) {
         let record = self.record(slot);
         record.name.write(engine.name.as_bytes());
@@ -112,12 +112,6 @@ impl<'a> Engines<'a> {
         });
         let limits = Limits::new(engine.weight, engine.max_in_flight);
         (self.rows()).set_limits(slot, limits, engine.max_tokens);
-    }
-
-    /// The engine in a slot takes requests from here on.
-    pub(crate) fn activate(&self, slot: usize) {
-        self.mark(slot, |_| Some(RowState::Active));
-        self.have_changed(slot);
     }
 
     /// The limits or the state of an engine have changed, and its row was marked: when this returns,

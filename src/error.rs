@@ -1,6 +1,7 @@
 //! What can go wrong, in one enum.
 
 use crate::cap::Cap;
+use crate::difference::Difference;
 use std::io;
 use std::path::PathBuf;
 
@@ -176,7 +177,7 @@ pub enum Error {
     },
 
     /// An option that a new table cannot have.
-    #[error("{option} is {found}, but it must be {expected}; change that option")]
+    #[error("{}; change that option", impossible_option(.option, *.found, .expected))]
     Option {
         /// The option's name.
         option: &'static str,
@@ -186,17 +187,14 @@ pub enum Error {
         expected: String,
     },
 
-    /// The table at that path was created with other options.
-    #[error("{path} was created with {option} = {found}, not {asked}; ask for the same, or remove the file when nobody uses it", path = .path.display())]
+    /// The table at that path has other engines or caps than were asked for, or was created with other
+    /// sizes or another mode. Nothing was changed.
+    #[error("{}", crate::difference::say(.path, .differences))]
     Differs {
         /// The path that was given.
         path: PathBuf,
-        /// The option that differs.
-        option: &'static str,
-        /// What the table was created with.
-        found: String,
-        /// What was asked for.
-        asked: String,
+        /// What differs; one at least.
+        differences: Vec<Difference>,
     },
 
     /// The file system has no room for the table. Nothing was created.
@@ -306,6 +304,19 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+fn impossible_option(option: &str, found: u64, expected: &str) -> String {
+    if option != "mode" {
+        return format!("{option} is {found}, but it must be {expected}");
+    }
+    // Given in decimal by mistake: 660 for 0o660, say.
+    let octal = u32::from_str_radix(&found.to_string(), 8).ok();
+    let meant = match octal.filter(|mode| mode & !0o777 == 0 && mode & 0o600 == 0o600) {
+        Some(mode) => format!(" (did you mean {mode:#o}?)"),
+        None => String::new(),
+    };
+    format!("mode is {found:#o}, but it must be {expected}{meant}")
 }
 
 fn no_such_engine(engine: usize, removed: bool) -> String {

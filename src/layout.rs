@@ -96,7 +96,14 @@ impl Geometry {
         };
         within("max_engines", self.max_engines, MAX_ENGINES)?;
         within("max_frontends", self.max_frontends, MAX_LANES)?;
-        within("lanes", self.lanes, MAX_LANES / self.max_frontends)
+        let most_lanes = MAX_LANES / self.max_frontends;
+        within("lanes", self.lanes, most_lanes).map_err(|absurd| Absurd {
+            expected: format!(
+                "{}, for {} frontends and {MAX_LANES} lanes in all",
+                absurd.expected, self.max_frontends
+            ),
+            ..absurd
+        })
     }
 
     pub(crate) fn rows(&self) -> usize {
@@ -175,12 +182,6 @@ pub(crate) struct Header {
     pub(crate) geometry: Geometry,
     /// How many engines it was created with.
     pub(crate) engines: usize,
-    /// A number that stands for their names, weights and caps.
-    pub(crate) engines_fingerprint: u64,
-    /// The cap of the whole table in requests.
-    pub(crate) max_in_flight: Option<u32>,
-    /// The cap of the whole table in tokens.
-    pub(crate) max_tokens: Option<u32>,
     /// Permission bits.
     pub(crate) mode: u32,
 }
@@ -196,14 +197,12 @@ pub(crate) enum BadHeader {
 
 const HEADER_WORDS: usize = HEADER_BYTES / 8;
 const CHECKSUM_AT: usize = HEADER_WORDS - 1;
-const NO_CAP: u64 = u64::MAX;
 
 impl Header {
-    /// The bytes of this header: twelve words that say something, zeros, and the checksum.
+    /// The bytes of this header: nine words that say something, zeros, and the checksum.
     pub(crate) fn to_bytes(self) -> [u8; HEADER_BYTES] {
-        let cap = |cap: Option<u32>| cap.map_or(NO_CAP, u64::from);
         let mut words = [0; HEADER_WORDS];
-        words[..12].copy_from_slice(&[
+        words[..9].copy_from_slice(&[
             MAGIC,
             VERSION.into(),
             HEADER_BYTES as u64,
@@ -212,10 +211,7 @@ impl Header {
             self.geometry.max_frontends as u64,
             self.geometry.lanes as u64,
             self.engines as u64,
-            cap(self.max_in_flight),
-            cap(self.max_tokens),
             self.mode.into(),
-            self.engines_fingerprint,
         ]);
         words[CHECKSUM_AT] = checksum(&words[..CHECKSUM_AT]);
         let mut bytes = [0; HEADER_BYTES];
@@ -271,22 +267,13 @@ impl Header {
                 format!("0 to {}", geometry.max_engines),
             ));
         }
-        let cap = |field, at: usize| match words[at] {
-            NO_CAP => Ok(None),
-            cap => u32::try_from(cap)
-                .map(Some)
-                .map_err(|_| absurd(field, at, format!("0 to {}, or none", u32::MAX))),
-        };
         Ok(Self {
             geometry,
             engines: size(7),
-            engines_fingerprint: words[11],
-            max_in_flight: cap("max_in_flight", 8)?,
-            max_tokens: cap("max_tokens", 9)?,
-            mode: u32::try_from(words[10])
+            mode: u32::try_from(words[8])
                 .ok()
                 .filter(|mode| *mode <= 0o777)
-                .ok_or_else(|| absurd("mode", 10, "0 to 0777 (octal)".to_owned()))?,
+                .ok_or_else(|| absurd("mode", 8, "0 to 0777 (octal)".to_owned()))?,
         })
     }
 }
@@ -312,9 +299,6 @@ mod tests {
                 lanes,
             },
             engines: engines.min(4),
-            engines_fingerprint: 7,
-            max_in_flight: Some(100),
-            max_tokens: None,
             mode: 0o600,
         }
     }

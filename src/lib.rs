@@ -74,11 +74,13 @@ compile_error!(
 struct Readme;
 
 mod algorithm;
+mod apply;
 mod cap;
 mod choose;
 mod clock;
 mod damaged;
 mod deployment;
+mod difference;
 mod dump;
 mod engine;
 mod engine_id;
@@ -111,8 +113,10 @@ mod turns;
 mod verify;
 mod view;
 
+pub use apply::Changes;
 pub use cap::{Cap, Refusals};
 pub use deployment::Deployment;
+pub use difference::Difference;
 pub use engine::{Engine, EngineState};
 pub use engine_id::{EngineId, EngineSelector};
 pub use error::{Error, Result};

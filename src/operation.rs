@@ -40,21 +40,20 @@ impl<'a> Operation<'a> {
     #[inline(always)]
     fn place_tokens_by_count(&self, tokens: u32) -> Option<usize> {
         let table = self.seat.table();
-        let counter = table.mapping().counter();
-        counter.prepare(self.lane.id, None);
+        let rows = table.mapping().rows();
+        rows.counter.prepare(self.lane.id, None);
         let mut tied = false;
-        let engine = counter
+        let engine = rows
             .place(
                 self.lane.id,
                 Amount::request(tokens),
-                table.total(),
                 #[inline(always)]
                 || {
                     if table.mapping().latch().is_marked() {
                         return Err(());
                     }
                     let turns = self.lane.turns.numbers();
-                    let choice = table.mapping().rows().choose_by_count(turns, tokens);
+                    let choice = rows.choose_by_count(turns, tokens);
                     let (choice, is_tied) = choice.ok_or(())?;
                     tied = is_tied;
                     Ok::<_, ()>(choice)
@@ -69,12 +68,13 @@ impl<'a> Operation<'a> {
     pub(crate) fn place(&self, policy: &Policy, request: &Request<'_>) -> Result<usize> {
         let table = self.seat.table();
         let chooser = Chooser::new(table, policy, request, &self.lane.turns);
-        let placed = table.mapping().counter().place(
-            self.lane.id,
-            Amount::request(request.tokens),
-            table.total(),
-            || chooser.choose(),
-        );
+        let placed =
+            table
+                .mapping()
+                .rows()
+                .place(self.lane.id, Amount::request(request.tokens), || {
+                    chooser.choose()
+                });
         match placed {
             Ok(engine) => {
                 self.placed(engine, chooser.was_tied());
@@ -89,12 +89,13 @@ impl<'a> Operation<'a> {
     pub(crate) fn place_chosen(&self, chooser: &Chooser<'_>, choice: Choice) -> Result<bool> {
         let table = self.seat.table();
         let mut choice = Some(choice);
-        let placed = table.mapping().counter().place(
-            self.lane.id,
-            Amount::request(chooser.tokens()),
-            table.total(),
-            || choice.take().ok_or(()),
-        );
+        let placed =
+            table
+                .mapping()
+                .rows()
+                .place(self.lane.id, Amount::request(chooser.tokens()), || {
+                    choice.take().ok_or(())
+                });
         match placed {
             Ok(_) => {
                 self.lane.hold.add_permit();
@@ -122,8 +123,8 @@ impl<'a> Operation<'a> {
         counter.prepare(self.lane.id, Some(engine));
         // Two copies of the same code, of which the first knows that there are no tokens.
         match tokens {
-            0 => counter.finish(self.lane.id, engine, Amount::request(0), table.total()),
-            tokens => counter.finish(self.lane.id, engine, Amount::request(tokens), table.total()),
+            0 => counter.add(self.lane.id, engine, Amount::request(0).negated()),
+            tokens => counter.add(self.lane.id, engine, Amount::request(tokens).negated()),
         }
     }
 

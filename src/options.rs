@@ -1,12 +1,14 @@
 //! How a table is to be created or opened.
 
+use crate::algorithm::place::Total;
 use crate::algorithm::word::{MAX_LANES, RowState};
-use crate::engine::{self, Engine};
+use crate::engine::Engine;
 use crate::engines::Engines;
 use crate::error::{Error, Result};
 use crate::file::{Access, Mapping, TableFile};
 use crate::layout::{Geometry, Header, MAX_ENGINES};
 use crate::table::Table;
+use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -24,13 +26,15 @@ use std::path::Path;
 /// ```
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Options {
-    engines: Vec<Engine>,
-    max_engines: Option<usize>,
-    max_frontends: Option<usize>,
-    lanes: Option<usize>,
-    max_in_flight: Option<u32>,
-    max_tokens: Option<u32>,
-    mode: Option<u32>,
+    pub(crate) engines: Vec<Engine>,
+    /// How many engines were asked for; `None` if it was not said.
+    named_engines: Option<usize>,
+    pub(crate) max_engines: Option<usize>,
+    pub(crate) max_frontends: Option<usize>,
+    pub(crate) lanes: Option<usize>,
+    pub(crate) max_in_flight: Option<u32>,
+    pub(crate) max_tokens: Option<u32>,
+    pub(crate) mode: Option<u32>,
     any_owner: bool,
 }
 
@@ -42,6 +46,7 @@ const DEFAULT_MODE: u32 = 0o600;
 impl Options {
     /// Adds `count` engines of weight 1 without caps, named by their numbers: "0", "1" and so on.
     pub fn engines(mut self, count: usize) -> Self {
+        self.named_engines = Some(self.named_engines.unwrap_or(0).saturating_add(count));
         let first = self.engines.len();
         // More than a table can have is refused later; here it must not fill the memory.
         let end = (first + count.min(MAX_ENGINES + 1)).min(first + MAX_ENGINES + 1);
@@ -51,6 +56,7 @@ impl Options {
 
     /// Adds an engine. Engines are numbered in the order in which they are added, from 0.
     pub fn engine(mut self, engine: Engine) -> Self {
+        self.named_engines = Some(self.named_engines.unwrap_or(0).saturating_add(1));
         self.engines.push(engine);
         self
     }
@@ -158,10 +164,9 @@ impl Options {
     /// Opens the table at `path`, or creates it if there is none. Any number of processes may do so
     /// at once: they end in one table.
     ///
-    /// Options that were set here must be those that an existing table was created with, engines by
-    /// name, weight and caps included; what was changed since then does not count. So a deployment
-    /// that comes back with another list of engines is told so ([`Error::Differs`]): remove the file
-    /// when nobody uses it any more, or change the engines of the table that is there.
+    /// Options that were set here must be those that an existing table has now: its engines by name,
+    /// weight and caps, in any order, its own caps, and what it was created with. What differs is named
+    /// ([`Error::Differs`]), and nothing is changed. [`Table::apply`] brings the table to these options.
     ///
     /// # Errors
     /// As [`open`](Self::open) and [`create`](Self::create).
@@ -204,6 +209,11 @@ impl Options {
         self.opened(TableFile::reopen(fd.as_fd(), None, self.any_owner)?)
     }
 
+    /// Whether it was said which engines there are, if only that there are none.
+    pub(crate) fn names_engines(&self) -> bool {
+        self.named_engines.is_some()
+    }
+
     pub(crate) fn allows_any_owner(&self) -> bool {
         self.any_owner
     }
@@ -215,69 +225,12 @@ impl Options {
     }
 
     pub(crate) fn opened(&self, file: TableFile) -> Result<Table> {
-        self.compare(&file)?;
         let table = Table::from_file(file);
+        self.compare(&table)?;
         if table.access() == Access::ReadWrite {
             table.reap_to_the_end()?;
         }
         Ok(table)
-    }
-
-    /// Fails if an option that was set is not what the table was created with.
-    fn compare(&self, file: &TableFile) -> Result<()> {
-        let header = &file.header;
-        let number = |size: usize| size.to_string();
-        let cap = |cap: Option<u32>| cap.map_or("none".to_owned(), |cap| cap.to_string());
-        let octal = |mode: u32| format!("{mode:04o}");
-        let engines = (!self.engines.is_empty()).then_some(self.engines.len());
-        let geometry = &header.geometry;
-        let differs = |option, found: String, asked: String| Error::Differs {
-            path: file.path.clone(),
-            option,
-            found,
-            asked,
-        };
-        for (option, asked, found) in [
-            ("engines", engines.map(number), number(header.engines)),
-            (
-                "max_engines",
-                self.max_engines.map(number),
-                number(geometry.max_engines),
-            ),
-            (
-                "max_frontends",
-                self.max_frontends.map(number),
-                number(geometry.max_frontends),
-            ),
-            ("lanes", self.lanes.map(number), number(geometry.lanes)),
-            (
-                "max_in_flight",
-                self.max_in_flight.map(|c| cap(Some(c))),
-                cap(header.max_in_flight),
-            ),
-            (
-                "max_tokens",
-                self.max_tokens.map(|c| cap(Some(c))),
-                cap(header.max_tokens),
-            ),
-            ("mode", self.mode.map(octal), octal(header.mode)),
-        ] {
-            if let Some(asked) = asked
-                && found != asked
-            {
-                return Err(differs(option, found, asked));
-            }
-        }
-        if engines.is_some() && engine::fingerprint(&self.engines) != header.engines_fingerprint {
-            let names: Vec<_> = self.engines.iter().map(Engine::name).collect();
-            let asked = names.join(", ");
-            return Err(differs(
-                "engines",
-                "others by name, weight or cap".into(),
-                asked,
-            ));
-        }
-        Ok(())
     }
 
     fn header(&self) -> Result<Header> {
@@ -287,6 +240,10 @@ impl Options {
             expected,
         };
         let engines = self.engines.len();
+        if engines > MAX_ENGINES {
+            let asked = self.named_engines.unwrap_or(engines);
+            return Err(option("engines", asked, format!("0 to {MAX_ENGINES}")));
+        }
         let max_engines = (self.max_engines).unwrap_or(engines.max(DEFAULT_MAX_ENGINES));
         let max_frontends = self.max_frontends.unwrap_or(DEFAULT_MAX_FRONTENDS);
         let most_lanes = MAX_LANES / max_frontends.max(1);
@@ -308,28 +265,44 @@ impl Options {
             let expected = "permission bits that let the owner read and write".to_owned();
             return Err(option("mode", mode as usize, expected));
         }
+        if !self.names_engines() && self.max_engines.is_none() {
+            let expected = "1 or more, or 0 by `engines(0)` or with `max_engines` for a table whose engines come later; name its engines, or open the table that another process creates";
+            return Err(option("engines", 0, expected.to_owned()));
+        }
+        self.check_engines()?;
+        Ok(Header {
+            geometry,
+            engines,
+            mode,
+        })
+    }
+
+    /// Fails if an engine cannot be, or has the name of one before it.
+    pub(crate) fn check_engines(&self) -> Result<()> {
+        let mut numbers = HashMap::new();
         for (number, engine) in self.engines.iter().enumerate() {
             engine.check()?;
-            let earlier = &self.engines[..number];
-            if let Some(taken) = earlier.iter().position(|e| e.name() == engine.name()) {
+            if let Some(taken) = numbers.insert(engine.name(), number) {
                 return Err(Error::NameTaken {
                     name: engine.name().to_owned(),
                     engine: taken,
                 });
             }
         }
-        Ok(Header {
-            geometry,
-            engines,
-            engines_fingerprint: engine::fingerprint(&self.engines),
-            max_in_flight: self.max_in_flight,
-            max_tokens: self.max_tokens,
-            mode,
-        })
+        Ok(())
+    }
+
+    /// The caps of the table as a whole.
+    pub(crate) fn total_caps(&self) -> Total {
+        Total {
+            requests: self.max_in_flight,
+            tokens: self.max_tokens,
+        }
     }
 
     /// Puts the engines into a table that nobody else can see yet.
     fn fill(&self, mapping: &Mapping) {
+        mapping.rows().set_total_caps(self.total_caps());
         let engines = Engines::of(mapping);
         for (slot, engine) in self.engines.iter().enumerate() {
             engines.write(slot, engine);

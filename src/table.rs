@@ -1,7 +1,5 @@
 //! The table: a handle on the shared file, from which everything else is had.
 
-use crate::algorithm::place::Total;
-use crate::algorithm::word::MAX_REQUESTS;
 use crate::engines::Engines;
 use crate::error::{Error, Result};
 use crate::file::{Access, LockFile, Mapping, TableFile, holder};
@@ -27,7 +25,6 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Debug)]
 pub struct Table {
     file: Arc<TableFile>,
-    total: Option<Total>,
 }
 
 /// What a [`Table::reap`] has returned to the engines.
@@ -143,20 +140,7 @@ impl Table {
     }
 
     pub(crate) fn from_file(file: TableFile) -> Self {
-        let Header {
-            geometry,
-            max_in_flight,
-            max_tokens,
-            ..
-        } = file.header;
-        let capped = max_in_flight.is_some() || max_tokens.is_some();
         Self {
-            total: capped.then_some(Total {
-                row: geometry.max_engines,
-                // No word counts further.
-                max_requests: max_in_flight.map(|cap| cap.min(MAX_REQUESTS)),
-                max_tokens,
-            }),
             file: Arc::new(file),
         }
     }
@@ -174,12 +158,6 @@ impl Table {
     #[inline]
     pub(crate) fn header(&self) -> &Header {
         &self.file.header
-    }
-
-    /// The row of the table as a whole, if that has a cap.
-    #[inline]
-    pub(crate) fn total(&self) -> Option<&Total> {
-        self.total.as_ref()
     }
 
     pub(crate) fn access(&self) -> Access {

@@ -144,6 +144,7 @@ impl Table {
         // Relaxed: for people only.
         let pid = |holder: &AtomicU64| holder.load(Ordering::Relaxed) as u32;
         let control = mapping.control();
+        let caps = mapping.rows().total_caps();
         View {
             engines,
             frontends: slots.filter_map(|slot| self.frontend_view(slot)).collect(),
@@ -151,8 +152,8 @@ impl Table {
             deployment: (self.is_held(DEPLOYMENT_LOCK)).then(|| pid(&control.deployment_pid)),
             snapshot,
             refusals: self.refusals(),
-            max_in_flight: self.header().max_in_flight,
-            max_tokens: self.header().max_tokens,
+            max_in_flight: caps.requests,
+            max_tokens: caps.tokens,
         }
     }
 

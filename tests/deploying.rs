@@ -1,7 +1,10 @@
 //! One deployment a table, and a table that is brought to another configuration.
 
-use headcount::{Error, Table};
-use headcount_tests::{Actor, TestTable};
+use headcount::{Cap, Engine, EngineState, Error, Frontend, Options, Permit, Request, Table};
+use headcount_tests::{Actor, Rounds, TestTable, eventually};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 
 const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 
@@ -67,4 +70,308 @@ fn a_deployment_of_this_process_keeps_out_another_one_of_it() {
     assert_eq!(told(&again), Some(std::process::id() as i32));
     drop(own);
     assert_eq!(told(&again), None);
+}
+
+/// The name of an engine, its state, its weight and its caps in requests and tokens.
+type Shown = (String, EngineState, f32, Option<u32>, Option<u32>);
+
+fn engines(table: &Table) -> Vec<Shown> {
+    (table.snapshot().engines.into_iter())
+        .map(|e| (e.name, e.state, e.weight, e.max_in_flight, e.max_tokens))
+        .collect()
+}
+
+fn named(name: &str) -> Engine {
+    Engine::named(name)
+}
+
+#[test]
+fn apply_brings_a_living_table_to_a_configuration() {
+    use EngineState::{Active, Draining, Leaving};
+    let options = Table::options()
+        .engine(named("a").max_in_flight(8))
+        .engine(named("b"))
+        .engine(named("c").weight(2.0))
+        .max_tokens(900);
+    let table = TestTable::new(&options);
+    assert!(table.apply(&options).unwrap().is_empty());
+    table.drain(1).unwrap();
+    let frontend = table.join().unwrap();
+    let on_c = frontend.route_with(&Request::new().pin(2)).unwrap();
+
+    let next = Table::options()
+        .engine(named("d").max_in_flight(3))
+        .engine(named("b").weight(3.0).max_tokens(70))
+        .engine(named("a").max_in_flight(9))
+        .max_in_flight(60);
+    let changes = table.apply(&next).unwrap();
+    assert_eq!(
+        changes.to_string(),
+        "max_in_flight none, now 60\n\
+         max_tokens 900, now none\n\
+         engine d: added\n\
+         engine b: weight 1, now 3\n\
+         engine b: max_tokens none, now 70\n\
+         engine a: max_in_flight 8, now 9\n\
+         engine c: removed\n"
+    );
+    assert_eq!(changes.added().collect::<Vec<_>>(), ["d"]);
+    assert_eq!(changes.removed().collect::<Vec<_>>(), ["c"]);
+    assert_eq!(
+        engines(&table),
+        [
+            ("a".to_owned(), Active, 1.0, Some(9), None),
+            ("b".to_owned(), Draining, 3.0, None, Some(70)),
+            ("c".to_owned(), Leaving, 2.0, None, None),
+            ("d".to_owned(), Active, 1.0, Some(3), None),
+        ]
+    );
+    let view = table.snapshot();
+    assert_eq!((view.max_in_flight, view.max_tokens), (Some(60), None));
+    assert!(
+        table.apply(&next).unwrap().is_empty(),
+        "once more changes nothing"
+    );
+    assert!(next.open(table.path()).is_ok(), "as it is now");
+    assert!(options.open(table.path()).is_err(), "and not as it was");
+
+    // One that comes back while requests to it finish has its count back.
+    let last = next.clone().engine(named("c"));
+    assert_eq!(table.apply(&last).unwrap().to_string(), "engine c: added\n");
+    assert_eq!(table.in_flight(), [0, 0, 1, 0]);
+    drop(on_c);
+    assert_eq!(table.in_flight(), [0; 4]);
+}
+
+#[test]
+fn apply_leaves_what_the_options_do_not_name_and_empties_when_told_to() {
+    let table = TestTable::new(&Table::options().engines(2).max_in_flight(5));
+    let changes = table.apply(&Table::options().max_tokens(7)).unwrap();
+    assert_eq!(
+        changes.to_string(),
+        "max_in_flight 5, now none\nmax_tokens none, now 7\n"
+    );
+    assert_eq!(table.snapshot().engines.len(), 2);
+    let changes = table.apply(&Table::options().engines(0)).unwrap();
+    assert_eq!(changes.removed().count(), 2);
+    assert!(table.snapshot().engines.is_empty());
+}
+
+#[test]
+fn apply_changes_nothing_if_it_cannot_do_all() {
+    let options = || {
+        Table::options()
+            .engines(2)
+            .max_engines(2)
+            .max_frontends(4)
+            .lanes(2)
+    };
+    let table = TestTable::new(&options());
+    let before = engines(&table);
+    let differs = |options: &Options| match table.apply(options) {
+        Err(Error::Differs { differences, .. }) => differences[0].to_string(),
+        other => panic!("{other:?}"),
+    };
+    let more = Table::options().engines(3);
+    assert_eq!(differs(&more.clone().lanes(3)), "lanes is 2, not 3");
+    assert_eq!(
+        differs(&more.clone().max_engines(3)),
+        "max_engines is 2, not 3"
+    );
+    assert_eq!(
+        differs(&more.clone().max_frontends(5)),
+        "max_frontends is 4, not 5"
+    );
+    assert_eq!(differs(&more.clone().mode(0o660)), "mode is 0600, not 0660");
+    let said = table.apply(&more.clone().lanes(3)).unwrap_err().to_string();
+    let advice = format!(
+        "or `headcount rm {}` when no process uses it",
+        table.path().display()
+    );
+    assert!(said.ends_with(&advice), "{said}");
+    let twice = options().engine(named("0"));
+    assert!(matches!(table.apply(&twice), Err(Error::NameTaken { .. })));
+    let bad = options().engine(named("x").weight(-1.0));
+    assert!(matches!(table.apply(&bad), Err(Error::Weight { .. })));
+    let reader = Table::open_read_only(table.path()).unwrap();
+    assert!(matches!(reader.apply(&options()), Err(Error::ReadOnly)));
+    let mut other = Actor::open(ACTOR, table.path());
+    assert_eq!(other.ask("deploy"), "ok");
+    assert!(matches!(table.apply(&more), Err(Error::Deployed { .. })));
+    assert_eq!(engines(&table), before);
+}
+
+#[test]
+fn apply_says_that_engines_which_finish_keep_their_slots_and_goes_on_later() {
+    let table = TestTable::new(&Table::options().engines(2).max_engines(2));
+    let frontend = table.join().unwrap();
+    let held = frontend.route_with(&Request::new().pin(0)).unwrap();
+    let next = Table::options()
+        .engine(named("x"))
+        .engine(named("y"))
+        .max_in_flight(7);
+    assert!(matches!(
+        table.apply(&next),
+        Err(Error::EnginesFull { max_engines: 2 })
+    ));
+    let view = table.snapshot();
+    assert_eq!(view.max_in_flight, Some(7));
+    let names: Vec<_> = view.engines.into_iter().map(|e| e.name).collect();
+    assert_eq!(names, ["0", "x"], "as far as it goes");
+    drop(held);
+    assert_eq!(table.apply(&next).unwrap().to_string(), "engine y: added\n");
+    assert!(table.apply(&next).unwrap().is_empty());
+}
+
+#[test]
+fn c4_a_lowered_cap_of_the_table_takes_nothing_away_and_lets_nothing_in() {
+    let table = TestTable::new(&Table::options().engines(2));
+    let frontend = table.join().unwrap();
+    // In flight before there was a cap.
+    let mut held = frontend.route_many(5).unwrap();
+    let cap = |requests| {
+        table
+            .apply(&Table::options().max_in_flight(requests))
+            .map(drop)
+    };
+    cap(7).unwrap();
+    held.extend(frontend.route_many(2).unwrap());
+    let refused = |frontend: &Frontend| match frontend.route() {
+        Err(Error::Saturated { cap, passes }) => (cap, passes),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(&frontend), (Cap::TableRequests, true));
+    cap(3).unwrap();
+    assert_eq!(table.in_flight(), [4, 3]);
+    while held.len() > 3 {
+        held.pop();
+        assert_eq!(held.len() < 3, frontend.route().is_ok());
+    }
+    held.pop();
+    held.push(frontend.route().unwrap());
+    assert_eq!(refused(&frontend), (Cap::TableRequests, true));
+    cap(0).unwrap();
+    assert_eq!(refused(&frontend), (Cap::TableRequests, false));
+    assert!(!table.apply(&Table::options()).unwrap().is_empty());
+    held.extend(frontend.route_many(50).unwrap());
+    drop(held);
+    assert_eq!(table.in_flight(), [0, 0]);
+    let verified = table.verify().unwrap();
+    assert!(
+        verified.is_consistent() && verified.busy.is_empty(),
+        "{verified:?}"
+    );
+}
+
+#[test]
+fn c5_a_cap_of_the_table_on_tokens_can_come_and_go() {
+    let table = TestTable::new(&Table::options().engines(2));
+    let frontend = table.join().unwrap();
+    let tokens = |tokens| frontend.route_with(&Request::new().tokens(tokens));
+    let held = tokens(50).unwrap();
+    let cap = |cap| table.apply(&Table::options().max_tokens(cap)).map(drop);
+    cap(80).unwrap();
+    assert!(matches!(
+        tokens(31),
+        Err(Error::Saturated {
+            cap: Cap::TableTokens,
+            passes: true
+        })
+    ));
+    let more = tokens(30).unwrap();
+    assert!(frontend.route().is_ok(), "no cap on requests");
+    cap(40).unwrap();
+    drop(held);
+    assert!(tokens(11).is_err());
+    assert!(tokens(10).is_ok());
+    drop(more);
+    assert!(matches!(
+        tokens(41),
+        Err(Error::Saturated {
+            cap: Cap::TableTokens,
+            passes: false
+        })
+    ));
+    assert_eq!(table.tokens(), [0, 0]);
+}
+
+/// Tells those who race to end, also if the test fails.
+struct StopsAtLast<'a>(&'a AtomicBool);
+
+impl Drop for StopsAtLast<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Racing frontends against a cap that moves. They count what they hold beside the table: less than is in
+/// flight, for a moment, and never more.
+#[test]
+fn c4_the_tables_cap_holds_while_it_changes_under_racing_frontends() {
+    const NONE: usize = usize::MAX;
+    let table = TestTable::new(&Table::options().engines(3));
+    let deployment = table.deploy().unwrap();
+    let stop = AtomicBool::new(false);
+    let (held, limit, refused) = (
+        AtomicUsize::new(0),
+        AtomicUsize::new(NONE),
+        AtomicUsize::new(0),
+    );
+    let laps = [const { AtomicUsize::new(0) }; 3];
+    let race = |lap: &AtomicUsize| {
+        let frontend = table.join().unwrap();
+        let mut permits = VecDeque::new();
+        let finish = |permit: Option<Permit>| {
+            held.fetch_sub(usize::from(permit.is_some()), Ordering::SeqCst);
+            drop(permit);
+        };
+        while !stop.load(Ordering::SeqCst) {
+            match frontend.route() {
+                Ok(permit) => {
+                    let now = held.fetch_add(1, Ordering::SeqCst) + 1;
+                    let limit = limit.load(Ordering::SeqCst);
+                    assert!(now <= limit, "{now} held under a cap of {limit}");
+                    permits.push_back(permit);
+                }
+                Err(_) => _ = refused.fetch_add(1, Ordering::SeqCst),
+            }
+            if permits.len() > 8 || frontend.table().snapshot().max_in_flight.is_some() {
+                finish(permits.pop_front());
+            }
+            lap.fetch_add(1, Ordering::SeqCst);
+        }
+        permits.into_iter().for_each(|permit| finish(Some(permit)));
+    };
+    thread::scope(|scope| {
+        let _stops = StopsAtLast(&stop);
+        let racing: Vec<_> = laps.iter().map(|lap| scope.spawn(|| race(lap))).collect();
+        let some_laps = |count| {
+            let before = laps.each_ref().map(|lap| lap.load(Ordering::SeqCst));
+            eventually("laps of all", || {
+                racing.iter().any(|racing| racing.is_finished())
+                    || (laps.iter().zip(before))
+                        .all(|(lap, before)| lap.load(Ordering::SeqCst) >= before + count)
+            });
+        };
+        let mut rounds = Rounds::new(40, "refusals under a cap");
+        while rounds.another() {
+            let before = refused.load(Ordering::SeqCst);
+            for cap in [None, Some(5), Some(2), Some(4), None, Some(1)] {
+                limit.store(NONE, Ordering::SeqCst);
+                let options =
+                    cap.map_or(Table::options(), |cap| Table::options().max_in_flight(cap));
+                drop(deployment.apply(&options).unwrap());
+                let Some(cap) = cap else { continue };
+                // What was placed before the change has returned is held by then.
+                some_laps(2);
+                eventually("no more than the cap", || {
+                    held.load(Ordering::SeqCst) <= cap as usize
+                });
+                limit.store(cap as usize, Ordering::SeqCst);
+                some_laps(20);
+            }
+            rounds.fell(refused.load(Ordering::SeqCst) > before);
+        }
+    });
+    assert_eq!(table.in_flight(), [0; 3]);
 }

@@ -2,7 +2,7 @@
 
 use crate::algorithm::counter::{Counter, Lane, Ledger, PLANES};
 use crate::algorithm::latch::{COPIES, Latch};
-use crate::algorithm::place::{Choice, Total};
+use crate::algorithm::place::{Choice, Total, TotalCaps};
 use crate::algorithm::registry::{Holder, Locks, Registry, Slot};
 use crate::algorithm::rows::{Limits, Roster, Rows};
 use crate::algorithm::scan;
@@ -30,7 +30,7 @@ pub(crate) struct Scene {
     held: Vec<Mutex<Option<Holder>>>,
     lanes_per_slot: usize,
     cap: u32,
-    total: Option<Total>,
+    total_caps: TotalCaps,
 }
 
 /// The words of a publication in a scene.
@@ -71,7 +71,7 @@ impl Scene {
             held: (0..slots).map(|_| Mutex::new(None)).collect(),
             lanes_per_slot,
             cap: u32::MAX,
-            total: None,
+            total_caps: TotalCaps::none(),
         };
         for engine in 0..engines {
             scene.mark(engine, RowState::Active);
@@ -86,13 +86,15 @@ impl Scene {
     }
 
     /// The table as a whole takes no more than so many requests.
-    pub(crate) fn with_total(mut self, max_requests: u32) -> Self {
-        self.total = Some(Total {
-            row: self.words.len() - 1,
-            max_requests: Some(max_requests),
-            max_tokens: Some(u32::MAX),
-        });
+    pub(crate) fn with_total(self, max_requests: u32) -> Self {
+        self.set_total(Some(max_requests));
         self
+    }
+
+    /// The table as a whole gets another cap on requests.
+    pub(crate) fn set_total(&self, requests: Option<u32>) {
+        let tokens = None;
+        self.rows().set_total_caps(Total { requests, tokens });
     }
 
     /// What a thread of its own is to do with it.
@@ -122,6 +124,7 @@ impl Scene {
             roster: &self.roster,
             limits: &self.limits,
             token_caps: &self.token_caps,
+            total_caps: &self.total_caps,
         }
     }
 
@@ -180,7 +183,7 @@ impl Scene {
                 .min_by_key(|choice| choice.seen.value())
                 .ok_or(())
         };
-        let placed = counter.place(lane, Amount::request(tokens), self.total.as_ref(), least);
+        let placed = self.rows().place(lane, Amount::request(tokens), least);
         placed.ok()
     }
 
@@ -192,7 +195,7 @@ impl Scene {
             Ok::<_, ()>(Choice { engine, seen })
         };
         let lane = self.registry().lane(slot, 0);
-        let placed = counter.place(lane, Amount::request(tokens), self.total.as_ref(), this);
+        let placed = self.rows().place(lane, Amount::request(tokens), this);
         placed.is_ok()
     }
 
@@ -203,14 +206,14 @@ impl Scene {
         let turns: Vec<_> = (0..self.engines())
             .map(|engine| AtomicU64::new(scan::turn(engine as u64, engine)))
             .collect();
-        let (counter, rows) = (self.counter(), self.rows());
+        let rows = self.rows();
         let lane = self.registry().lane(slot, 0);
         loop {
             let choose = || {
                 let choice = rows.choose_by_count(&turns, 0);
                 choice.map(|(choice, _)| choice).ok_or(())
             };
-            if let Ok(engine) = counter.place(lane, Amount::request(0), None, choose) {
+            if let Ok(engine) = rows.place(lane, Amount::request(0), choose) {
                 return engine;
             }
             loom::thread::yield_now();
@@ -236,7 +239,7 @@ impl Scene {
         };
         let lane = self.registry().lane(slot, 0);
         let choose = || rows.choose_while_unchanged(least);
-        counter.place(lane, Amount::request(0), None, choose).ok()
+        rows.place(lane, Amount::request(0), choose).ok()
     }
 
     /// An engine takes requests again.
@@ -260,7 +263,7 @@ impl Scene {
 
     pub(crate) fn finish_as(&self, lane: LaneId, engine: usize, tokens: u32) {
         let counter = self.counter();
-        counter.finish(lane, engine, Amount::request(tokens), self.total.as_ref());
+        counter.add(lane, engine, Amount::request(tokens).negated());
     }
 
     pub(crate) fn mark(&self, engine: usize, state: RowState) {
@@ -307,6 +310,13 @@ impl Scene {
         (word.value(), tokens)
     }
 
+    /// Requests on all engines.
+    pub(crate) fn in_flight(&self) -> u32 {
+        (0..self.engines())
+            .map(|engine| self.counted(engine).0)
+            .sum()
+    }
+
     /// Fails unless the counts are those of the living permits, by engine, each with its tokens.
     pub(crate) fn assert_counts(&self, permits: &[(usize, u32)]) {
         for engine in 0..self.engines() {
@@ -314,14 +324,8 @@ impl Scene {
             let expected = alive.fold((0, 0), |sum, permit| (sum.0 + 1, sum.1 + permit.1));
             assert_eq!(self.counted(engine), expected, "engine {engine}");
         }
-        if let Some(total) = &self.total {
-            let expected = permits.iter().map(|permit| permit.1).sum();
-            assert_eq!(
-                self.counted(total.row),
-                (permits.len() as u32, expected),
-                "the total"
-            );
-        }
+        let being_placed = self.counted(self.engines());
+        assert_eq!(being_placed, (0, 0), "none is being placed");
     }
 
     /// What the lanes of a slot hold on an engine.

@@ -156,10 +156,16 @@ class Option(Error, ValueError):
 
 
 class Differs(Error):
-    """The table at that path was created with other options."""
+    """The table at that path has other engines or caps than were asked for, or was created with other sizes.
+
+    The attributes are those of the first thing that differs; the message names more. Nothing was changed.
+    """
 
     path: Path
+    engine: str | None
+    """The name of the engine that differs. None: the table itself."""
     option: str
+    """The option that differs. "engine": the engine is there and was not asked for, or the other way round."""
     found: str
     asked: str
 

@@ -26,6 +26,8 @@ enum Field<'a> {
     Truth(bool),
     Text(&'a str),
     Owned(String),
+    /// `None`.
+    Nothing,
     Path(&'a Path),
 }
 
@@ -50,6 +52,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             Field::Text(text) => exception.setattr(name, text)?,
             Field::Owned(text) => exception.setattr(name, text)?,
             Field::Path(path) => exception.setattr(name, path)?,
+            Field::Nothing => exception.setattr(name, exception.py().None())?,
         }
     }
     Ok(PyErr::from_value(exception))
@@ -79,7 +82,7 @@ fn message(error: &Error) -> String {
 
 /// The name of the error's kind, and what it says besides its message.
 fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
-    use Field::{Number, Path, Real, Text, Truth};
+    use Field::{Nothing, Number, Path, Real, Text, Truth};
     let number = |number: usize| Number(number as u64);
     match error {
         Error::Saturated { cap, passes } => (
@@ -138,20 +141,18 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
             "Option",
             vec![("option", Text(option)), ("found", Number(*found))],
         ),
-        Error::Differs {
-            path,
-            option,
-            found,
-            asked,
-        } => (
-            "Differs",
-            vec![
-                ("path", Path(path)),
-                ("option", Text(option)),
-                ("found", Text(found)),
-                ("asked", Text(asked)),
-            ],
-        ),
+        Error::Differs { path, differences } => {
+            let mut fields = vec![("path", Path(path))];
+            if let Some(first) = differences.first() {
+                fields.extend([
+                    ("engine", first.engine.as_deref().map_or(Nothing, Text)),
+                    ("option", Text(first.option)),
+                    ("found", Text(&first.found)),
+                    ("asked", Text(&first.asked)),
+                ]);
+            }
+            ("Differs", fields)
+        }
         Error::NoSpace { path, needed } => {
             let mut fields = of_the_system(path, Some(ENOSPC));
             fields.push(("needed", Number(*needed)));

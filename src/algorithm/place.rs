@@ -1,11 +1,44 @@
-//! Placing a request, and taking it back: the counter's operations in the order that keeps caps.
+//! Placing a request: the counter's operations in the order that keeps caps.
 //!
-//! If the table as a whole has a cap, every request is counted on one more row, the table's own:
-//! before its engine's row when it is placed, and after it when it finishes. So the table's count is
-//! at no instant below the sum of the engines', and a cap that the one keeps the other keeps too.
+//! An engine's caps are looked at when it is chosen, and hold because the request is counted on the very
+//! word by which that was done. The caps of the table as a whole are about all engines' words at once, so
+//! they need more.
+//!
+//! # The caps of the table
+//!
+//! If the table has a cap, a request has its place *reserved* on one more row, the table's own, before it is
+//! counted on its engine, and is taken off that row right after. So that row counts the requests that are just
+//! being placed, and those that are in flight are the sum of the engines' rows. A place is reserved if the
+//! sum, with those that are reserved already and this one, is within the cap:
+//!
+//! 1. read the table's own word, w;
+//! 2. read all engines' words, and add them up;
+//! 3. if there is room, compare-and-swap w to one that counts this request as well.
+//!
+//! *Why the cap holds.* Take the instant at which step 3 succeeds. Another request whose place was reserved
+//! before w is either counted in w, or was taken off again before w; then its engine's word was changed before
+//! that, so step 2 has read it. One that is reserved after w makes step 3 fail. So all that is in flight at that
+//! instant, or will be without a further step 3, has been added up. What finishes meanwhile only makes the sum
+//! too large. A slot that is used for the first time is no exception: how many there are is read after w.
+//!
+//! *What it costs in exactness.* A request between its engine's row and being taken off is in both sums. One
+//! that finds room but for those that are being placed looks again for a moment, until they have been. A
+//! process that is stopped there keeps one place from others.
+//!
+//! # Why these caps can change
+//!
+//! A request that was placed without a cap, or under another one, is in its engine's row like any other, so
+//! there is nothing to be made up for. [`set_total_caps`](Rows::set_total_caps) writes the caps, then says in
+//! the roster whether there are any, then moves the version on and marks all rows, twice. Let a request count on
+//! row j after it has returned. Then it was chosen by the word of the second mark of j or a later one, so
+//! all that it has read after that word, the roster and the caps, is what was written before. That is why one
+//! mark would do for a cap that is lowered. The other one is for a table that had none: requests that were
+//! not reserved are counted until the first mark of their row, and whoever reads the rows in step 2 must read
+//! them after all of these.
 
-use super::counter::Counter;
+use super::rows::Rows;
 use super::word::{Amount, LaneId, Word};
+use crate::primitive::{AtomicU64, Ordering};
 use crossbeam_utils::Backoff;
 
 /// An engine, and the word by which it was chosen.
@@ -15,21 +48,81 @@ pub(crate) struct Choice {
     pub(crate) seen: Word,
 }
 
-/// The row of the table as a whole, and what it may count. What has no cap is not counted there.
-#[derive(Clone, Copy, Debug)]
+/// The caps of the table as a whole, as they lie in it.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct TotalCaps {
+    requests: AtomicU64,
+    tokens: AtomicU64,
+}
+
+const NO_CAP: u64 = u64::MAX;
+
+impl TotalCaps {
+    #[cfg(loom)]
+    pub(crate) fn none() -> Self {
+        Self {
+            requests: AtomicU64::new(NO_CAP),
+            tokens: AtomicU64::new(NO_CAP),
+        }
+    }
+
+    /// The words as they are, for a look at a table that may be damaged.
+    pub(crate) fn bits(&self) -> [u64; 2] {
+        // Relaxed: a glance.
+        [&self.requests, &self.tokens].map(|cap| cap.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn is_possible(bits: u64) -> bool {
+        bits == NO_CAP || u32::try_from(bits).is_ok()
+    }
+}
+
+/// The caps of a table as a whole. `None`: no such cap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Total {
-    pub(crate) row: usize,
-    pub(crate) max_requests: Option<u32>,
-    pub(crate) max_tokens: Option<u32>,
+    pub(crate) requests: Option<u32>,
+    pub(crate) tokens: Option<u32>,
 }
 
 impl Total {
-    /// What a request adds to this row.
+    pub(crate) fn is_none(&self) -> bool {
+        self.requests.is_none() && self.tokens.is_none()
+    }
+
+    /// What of a request has to be reserved.
     fn share(&self, change: Amount) -> Amount {
         Amount::new(
-            self.max_requests.map_or(0, |_| change.requests()),
-            self.max_tokens.map_or(0, |_| change.tokens()),
+            self.requests.map_or(0, |_| change.requests()),
+            self.tokens.map_or(0, |_| change.tokens()),
         )
+    }
+
+    /// What there is no room for beside what is taken.
+    fn full(&self, taken: Taken, change: Amount) -> Option<Full> {
+        let fits = |cap: Option<u32>, taken: u64, more: i64| {
+            cap.is_none_or(|cap| taken.saturating_add_signed(more) <= u64::from(cap))
+        };
+        if !fits(self.requests, taken.requests, change.requests()) {
+            return Some(Full::Requests);
+        }
+        (!fits(self.tokens, taken.tokens, change.tokens())).then_some(Full::Tokens)
+    }
+}
+
+/// What is in flight on all engines together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Taken {
+    pub(crate) requests: u64,
+    pub(crate) tokens: u64,
+}
+
+impl Taken {
+    fn plus(self, (word, tokens): (Word, u32)) -> Self {
+        Self {
+            requests: self.requests + u64::from(word.value()),
+            tokens: self.tokens + u64::from(tokens),
+        }
     }
 }
 
@@ -51,7 +144,7 @@ pub(crate) enum Refusal<E> {
     Unchosen(E),
 }
 
-impl Counter<'_> {
+impl Rows<'_> {
     /// Counts a request on the engine that `choose` names, as lane `me`, and returns that engine.
     ///
     /// The choice is atomic: it counts only if the word that it was made by still stands; otherwise
@@ -61,62 +154,106 @@ impl Counter<'_> {
         &self,
         me: LaneId,
         change: Amount,
-        total: Option<&Total>,
         mut choose: impl FnMut() -> Result<Choice, E>,
     ) -> Result<usize, Refusal<E>> {
         let backoff = Backoff::new();
         loop {
             let choice = choose().map_err(Refusal::Unchosen)?;
-            if let Some(total) = total {
-                self.add_within(me, total, change)
-                    .map_err(Refusal::AtTheTotal)?;
-            }
-            if self.attempt(me, choice.engine, choice.seen, change) {
+            // After the choice: if a cap comes later, then the row is marked after that, and the attempt
+            // fails.
+            let placed = match self.roster().has_total_cap() {
+                false => self.counter.attempt(me, choice.engine, choice.seen, change),
+                true => {
+                    (self.place_within_total(me, choice, change)).map_err(Refusal::AtTheTotal)?
+                }
+            };
+            if placed {
                 return Ok(choice.engine);
             }
             // Somebody else's request was counted there meanwhile.
-            if let Some(total) = total {
-                self.take_from(me, total, change);
-            }
             backoff.spin();
         }
     }
 
-    /// Takes a request off its engine, as lane `me`.
-    #[inline(always)]
-    pub(crate) fn finish(&self, me: LaneId, engine: usize, change: Amount, total: Option<&Total>) {
-        self.add(me, engine, change.negated());
-        if let Some(total) = total {
-            self.take_from(me, total, change);
+    /// One attempt to count a request, within the caps of the table.
+    #[inline(never)]
+    fn place_within_total(&self, me: LaneId, choice: Choice, change: Amount) -> Result<bool, Full> {
+        let reserved = self.reserve(me, change)?;
+        let placed = self.counter.attempt(me, choice.engine, choice.seen, change);
+        if reserved != Amount::ZERO {
+            self.counter.add(me, self.total_row(), reserved.negated());
         }
+        Ok(placed)
     }
 
-    /// Takes a request off the table's own row.
-    #[inline(never)]
-    fn take_from(&self, me: LaneId, total: &Total, change: Amount) {
-        self.add(me, total.row, total.share(change).negated());
-    }
-
-    /// Counts on the table's own row, unless that is at a cap.
-    #[inline(never)]
-    fn add_within(&self, me: LaneId, total: &Total, change: Amount) -> Result<(), Full> {
+    /// Counts a request on the table's own row, unless the table is at a cap. Returns what was counted.
+    fn reserve(&self, me: LaneId, change: Amount) -> Result<Amount, Full> {
+        /// How often those are waited for that are being placed, which takes each a moment if it is not
+        /// stopped.
+        const LOOKS: u32 = if cfg!(loom) { 1 } else { 32 };
         let backoff = Backoff::new();
-        let change = total.share(change);
-        let fits = |cap: Option<u32>, taken: u32, more: i64| {
-            cap.is_none_or(|cap| i64::from(taken) + more <= i64::from(cap))
-        };
+        let mut looks = 0;
         loop {
-            let (word, tokens) = self.observe(total.row);
-            if !fits(total.max_requests, word.value(), change.requests()) {
-                return Err(Full::Requests);
+            let being_placed = self.counter.observe(self.total_row());
+            let caps = self.total_caps();
+            let share = caps.share(change);
+            if share == Amount::ZERO {
+                return Ok(share);
             }
-            if !fits(total.max_tokens, tokens, change.tokens()) {
-                return Err(Full::Tokens);
-            }
-            if self.attempt(me, total.row, word, change) {
-                return Ok(());
+            let taken = self.taken(caps.tokens.is_some());
+            match caps.full(taken.plus(being_placed), share) {
+                None if (self.counter).attempt(me, self.total_row(), being_placed.0, share) => {
+                    return Ok(share);
+                }
+                // Another operation on the row took effect: not a spin without bound.
+                None => {}
+                Some(full) if looks == LOOKS => return Err(full),
+                Some(_) => {
+                    if let Some(full) = caps.full(taken, share) {
+                        return Err(full);
+                    }
+                    looks += 1;
+                }
             }
             backoff.spin();
         }
+    }
+
+    /// What is in flight on all engines, each as it is when it is read; tokens only if they are asked for.
+    pub(crate) fn taken(&self, with_tokens: bool) -> Taken {
+        (0..self.in_use(self.roster()))
+            .map(|engine| match with_tokens {
+                true => self.counter.observe(engine),
+                false => (self.counter.load(engine), 0),
+            })
+            .fold(Taken::default(), Taken::plus)
+    }
+
+    /// The caps of the table as a whole.
+    pub(crate) fn total_caps(&self) -> Total {
+        // Relaxed, both: written before the roster said so and before the rows were marked, and read after
+        // the one or the other.
+        let cap = |cap: &AtomicU64| u32::try_from(cap.load(Ordering::Relaxed)).ok();
+        Total {
+            requests: cap(&self.total_caps.requests),
+            tokens: cap(&self.total_caps.tokens),
+        }
+    }
+
+    /// Sets the caps of the table as a whole: when this returns, no request is counted by others. The
+    /// caller is the only one to change the table's engines.
+    pub(crate) fn set_total_caps(&self, caps: Total) {
+        let bits = |cap: Option<u32>| cap.map_or(NO_CAP, u64::from);
+        // Relaxed, both: made visible by the Releases of what follows.
+        (self.total_caps.requests).store(bits(caps.requests), Ordering::Relaxed);
+        (self.total_caps.tokens).store(bits(caps.tokens), Ordering::Relaxed);
+        self.update_roster(|roster| roster.with_total_cap(!caps.is_none()));
+        self.announce_all();
+        self.announce_all();
+    }
+
+    /// The row that counts the requests that are being placed.
+    fn total_row(&self) -> usize {
+        self.counter.words.len() - 1
     }
 }

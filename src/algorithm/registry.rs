@@ -287,8 +287,8 @@ impl Registry<'_> {
     /// Takes everything that a dead slot holds off the rows, *as that slot's first lane*: dying
     /// here is one more death of the same slot, and recovered in the same way.
     ///
-    /// The last row is the table's own and comes last, for its count must never be below the sum of
-    /// the others.
+    /// The last row is the table's own and comes last: a request that was being placed keeps its place
+    /// reserved until it is off its engine's row.
     fn empty(&self, slot: usize, returned: &mut Returned) {
         for lane in 0..self.lanes_per_slot {
             self.counter.recover(self.lane(slot, lane));

@@ -36,6 +36,7 @@
 //! after they have returned.
 
 use super::counter::Counter;
+use super::place::TotalCaps;
 use super::word::{MAX_REQUESTS, RowState, Word};
 use crate::primitive::{Atomic, AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
@@ -64,14 +65,15 @@ impl Limits {
 }
 
 /// What a scan has to know of the engines as a whole, in one word:
-/// version 30 | any cap 1 | weights differ 1 | engines in use 32.
+/// version 29 | cap of the table 1 | any cap of an engine 1 | weights differ 1 | engines in use 32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(transparent)]
 pub(crate) struct Roster(u64);
 
 const WEIGHTS_DIFFER: u64 = 1 << 32;
 const ANY_CAP: u64 = 1 << 33;
-const ONE_VERSION: u64 = 1 << 34;
+const TOTAL_CAP: u64 = 1 << 34;
+const ONE_VERSION: u64 = 1 << 35;
 
 impl Roster {
     /// One more than the highest slot ever used.
@@ -92,7 +94,13 @@ impl Roster {
         self.0 & ANY_CAP != 0
     }
 
-    /// How many changes have made an engine more attractive, modulo 2^30.
+    /// Whether the table as a whole has a cap.
+    #[inline]
+    pub(crate) fn has_total_cap(self) -> bool {
+        self.0 & TOTAL_CAP != 0
+    }
+
+    /// How many changes have made an engine more attractive, modulo 2^29.
     pub(crate) fn version(self) -> u64 {
         self.0 / ONE_VERSION
     }
@@ -104,6 +112,10 @@ impl Roster {
     pub(crate) fn with_flags(self, weights_differ: bool, any_cap: bool) -> Self {
         let flags = u64::from(weights_differ) * WEIGHTS_DIFFER + u64::from(any_cap) * ANY_CAP;
         Self((self.0 & !(WEIGHTS_DIFFER | ANY_CAP)) | flags)
+    }
+
+    pub(crate) fn with_total_cap(self, has_cap: bool) -> Self {
+        Self((self.0 & !TOTAL_CAP) | (u64::from(has_cap) * TOTAL_CAP))
     }
 
     fn next(self) -> Self {
@@ -122,6 +134,7 @@ pub(crate) struct Rows<'a> {
     pub(crate) roster: &'a Atomic<Roster>,
     pub(crate) limits: &'a [Atomic<Limits>],
     pub(crate) token_caps: &'a [AtomicU64],
+    pub(crate) total_caps: &'a TotalCaps,
 }
 
 impl<'a> Rows<'a> {
@@ -208,11 +221,20 @@ impl<'a> Rows<'a> {
     /// A row has become more attractive: when this returns, no request is counted on another one by
     /// what was before.
     pub(crate) fn announce(&self, row: usize) {
+        self.announce_to(|other| other != row);
+    }
+
+    /// Any row may have become more attractive, or the caps of the table have changed.
+    pub(crate) fn announce_all(&self) {
+        self.announce_to(|_| true);
+    }
+
+    fn announce_to(&self, is_told: impl Fn(usize) -> bool) {
         self.update_roster(Roster::next);
-        for other in (0..self.in_use(self.roster())).filter(|&other| other != row) {
+        for row in (0..self.in_use(self.roster())).filter(|&row| is_told(row)) {
             let same = |word: Word| Some(word.state());
             // It names a state for each word, so it never gives up.
-            let _ = self.counter.mark(other, same);
+            let _ = self.counter.mark(row, same);
         }
     }
 

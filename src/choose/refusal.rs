@@ -1,6 +1,7 @@
 //! Why a request is refused, and whether waiting can help.
 
 use super::{Chooser, NoChoice};
+use crate::algorithm::place::Taken;
 use crate::algorithm::word::RowState;
 use crate::cap::Cap;
 use crate::error::Error;
@@ -144,19 +145,18 @@ impl Chooser<'_> {
     }
 
     fn room_in_the_table(&self, when: When) -> Room {
-        let Some(total) = self.total else {
-            return Room::new(u64::MAX, u64::MAX, 0);
+        let rows = self.engines.rows();
+        let caps = rows.total_caps();
+        let taken = match when {
+            When::Now if !caps.is_none() => rows.taken(true),
+            When::Now | When::Idle => Taken::default(),
         };
-        let (word, tokens) = self.counter.observe(total.row);
-        let (requests, tokens) = match when {
-            When::Now => (word.value(), tokens),
-            When::Idle => (0, 0),
+        let left = |cap: Option<u32>, taken| {
+            cap.map_or(u64::MAX, |cap| u64::from(cap).saturating_sub(taken))
         };
-        let left =
-            |cap: Option<u32>, taken| cap.map_or(u64::MAX, |cap| cap.saturating_sub(taken).into());
         Room::new(
-            left(total.max_requests, requests),
-            left(total.max_tokens, tokens),
+            left(caps.requests, taken.requests),
+            left(caps.tokens, taken.tokens),
             self.request.tokens,
         )
     }

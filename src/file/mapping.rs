@@ -4,6 +4,7 @@ use super::open::Access;
 use crate::algorithm::counter::{Counter, Lane};
 use crate::algorithm::latch::Latch;
 use crate::algorithm::name::Name;
+use crate::algorithm::place::TotalCaps;
 use crate::algorithm::registry::{Registry, Slot};
 use crate::algorithm::rows::{Limits, Roster, Rows};
 use crate::algorithm::word::{TokenWord, Word};
@@ -35,6 +36,8 @@ pub(crate) struct Control {
     pub(crate) changer_pid: AtomicU64,
     /// The deployment's process as it sees itself: for people only.
     pub(crate) deployment_pid: AtomicU64,
+    /// The caps of the table as a whole.
+    pub(crate) total_caps: TotalCaps,
 }
 
 /// A word on a line of its own.
@@ -121,6 +124,7 @@ impl Mapping {
                 roster: &control.roster,
                 limits: bytes.section::<Atomic<Limits>>(layout.limits),
                 token_caps: bytes.section::<AtomicU64>(layout.token_caps),
+                total_caps: &control.total_caps,
             },
             engines: bytes.section::<EngineRecord>(layout.engines),
             slots: bytes.section::<Slot>(layout.slots),

@@ -1,6 +1,7 @@
 //! What the table says of its engines.
 
 use super::{Fault, FaultKind, Look, Verification, steady};
+use crate::algorithm::place::TotalCaps;
 use crate::algorithm::word::RowState;
 use crate::engine::Engine;
 use crate::layout::MAX_NAME;
@@ -22,6 +23,34 @@ impl Table {
             found.note(|| self.row(slot), look);
         }
         self.verify_names(found);
+        let caps = steady(|| self.look_at_caps());
+        found.note(|| "the caps of the table".to_owned(), caps);
+    }
+
+    /// The caps of the table as a whole.
+    fn look_at_caps(&self) -> Look<Fault> {
+        let rows = self.mapping().rows();
+        let roster = rows.roster();
+        let bits = rows.total_caps.bits();
+        let has_cap = !rows.total_caps().is_none();
+        let wrong = |found: String, expected: String| {
+            Look::Wrong(Fault::new(FaultKind::Cap, "the table", found, expected))
+        };
+        if let Some(bits) = bits.iter().find(|bits| !TotalCaps::is_possible(**bits)) {
+            return wrong(
+                format!("a cap of {bits}"),
+                format!("0 to {}, or none", u32::MAX),
+            );
+        }
+        if roster.has_total_cap() != has_cap {
+            let heeded = |heeded| if heeded { "heeded" } else { "not heeded" };
+            let (is, should) = (heeded(roster.has_total_cap()), heeded(has_cap));
+            return match rows.roster() == roster {
+                true => wrong(format!("caps that are {is}"), should.to_owned()),
+                false => Look::Moved,
+            };
+        }
+        Look::Fine
     }
 
     /// One look at an engine slot.

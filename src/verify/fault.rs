@@ -41,6 +41,8 @@ pub enum FaultKind {
     Lane,
     /// An engine has an impossible name, weight or cap, or a slot that it cannot have.
     Engine,
+    /// The table has a cap of its own that cannot be, or does not heed the one that it has.
+    Cap,
     /// The last publication says something impossible.
     Publication,
 }
@@ -59,6 +61,7 @@ impl FaultKind {
             Self::Slot => "slot",
             Self::Lane => "lane",
             Self::Engine => "engine",
+            Self::Cap => "cap",
             Self::Publication => "publication",
         }
     }

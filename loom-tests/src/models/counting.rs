@@ -191,7 +191,7 @@ fn c8_a_request_chosen_for_an_engine_is_not_counted_on_its_successor() {
                 let counter = scene.counter();
                 let mut chosen = 0;
                 let lane = scene.registry().lane(slot, 0);
-                let placed = counter.place(lane, Amount::request(0), None, || {
+                let placed = scene.rows().place(lane, Amount::request(0), || {
                     let seen = counter.load(0);
                     chosen = engine.load(Ordering::Relaxed);
                     match seen.is_active() {

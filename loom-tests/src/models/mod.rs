@@ -1,4 +1,5 @@
 mod auditing;
+mod capping;
 mod choosing;
 mod counting;
 mod crashes;

@@ -77,7 +77,7 @@ fn a_route_by_a_snapshot_against_a_publication() {
         let place = scene.with(move |scene| {
             let counter = scene.counter();
             let lane = scene.registry().lane(slot, 0);
-            counter.place(lane, Amount::request(2), None, || {
+            scene.rows().place(lane, Amount::request(2), || {
                 let by_snapshot = scene.latch().read(|copy| {
                     let engine = (copy.head[0].load(Relaxed) % 2) as usize;
                     (

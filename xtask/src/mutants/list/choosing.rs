@@ -17,8 +17,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a change marks no other row",
         ROWS,
         &[(
-            "filter(|&other| other != row)",
-            "filter(|&other| other == row)",
+            "self.announce_to(|other| other != row);",
+            "self.announce_to(|other| other == row);",
         )],
         Catcher::Model("c8_up_against"),
     ),
@@ -37,8 +37,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         &[
             ("        self.update_roster(Roster::next);\n", ""),
             (
-                "            let _ = self.counter.mark(other, same);\n        }\n",
-                "            let _ = self.counter.mark(other, same);\n        }\n        self.update_roster(Roster::next);\n",
+                "            let _ = self.counter.mark(row, same);\n        }\n",
+                "            let _ = self.counter.mark(row, same);\n        }\n        self.update_roster(Roster::next);\n",
             ),
         ],
         Catcher::Model("c8_up_against"),

@@ -237,14 +237,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "the table's cap is checked, and counted on whatever it is then",
         PLACE,
         &[(
-            "            if self.attempt(me, total.row, word, change) {
-                return Ok(());
-            }",
-            "            let _ = word;
-            self.add(me, total.row, change);
-            if self.load(total.row).value() > 0 {
-                return Ok(());
-            }",
+            "None if (self.counter).attempt(me, self.total_row(), being_placed.0, share) => {",
+            "None => {\n                    self.counter.add(me, self.total_row(), share);",
         )],
         Catcher::Model("c4_the_last_free_place_of"),
     ),
@@ -252,12 +246,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a place under the table's cap is not given back",
         PLACE,
         &[(
-            "self.take_from(me, total, change);
-            }
-            backoff",
-            "let _ = total;
-            }
-            backoff",
+            "        if reserved != Amount::ZERO {",
+            "        if placed && reserved != Amount::ZERO {",
         )],
         Catcher::Model("c4_a_place_under"),
     ),

@@ -134,10 +134,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "tables are taken for alike whose engines differ in their caps on tokens",
-        "src/engine.rs",
+        "src/difference.rs",
         &[(
-            "| u64::from(engine.max_tokens));",
-            "| u64::from(engine.max_tokens / u32::MAX));",
+            "        (\"max_tokens\", tokens(found), tokens(asked)),\n",
+            "",
         )],
         Catcher::Test("file", "f1_open_or_create_gives"),
     ),

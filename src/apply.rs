@@ -1,0 +1,171 @@
+//! Bringing a living table to another configuration.
+
+use crate::algorithm::word::RowState;
+use crate::deployment::Deployment;
+use crate::difference::Difference;
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::table::Table;
+use std::collections::HashMap;
+use std::fmt;
+
+/// What [`Table::apply`] has changed.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Changes {
+    /// Each thing that was changed: from what was [`found`](Difference::found) to what was
+    /// [`asked`](Difference::asked) for. First the caps of the table, then engines that were changed or
+    /// added, in the order of the options, then those that were removed.
+    pub differences: Vec<Difference>,
+}
+
+impl Changes {
+    /// Whether the table was in that configuration already.
+    pub fn is_empty(&self) -> bool {
+        self.differences.is_empty()
+    }
+
+    /// The names of the engines that were added.
+    pub fn added(&self) -> impl Iterator<Item = &str> {
+        self.engines(Difference::is_missing_engine)
+    }
+
+    /// The names of the engines that were removed.
+    pub fn removed(&self) -> impl Iterator<Item = &str> {
+        self.engines(Difference::is_surplus_engine)
+    }
+
+    fn engines(&self, which: impl Fn(&Difference) -> bool) -> impl Iterator<Item = &str> {
+        (self.differences.iter())
+            .filter(move |difference| which(difference))
+            .filter_map(|difference| difference.engine.as_deref())
+    }
+}
+
+/// One line for each change: `engine a: max_in_flight 8, now 9`, `engine b: added`, `engine c: removed` or
+/// `max_in_flight none, now 60`.
+impl fmt::Display for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for difference in &self.differences {
+            if let Some(engine) = &difference.engine {
+                write!(f, "engine {engine}: ")?;
+            }
+            match difference {
+                _ if difference.is_missing_engine() => writeln!(f, "added")?,
+                _ if difference.is_surplus_engine() => writeln!(f, "removed")?,
+                Difference {
+                    option,
+                    found,
+                    asked,
+                    ..
+                } => writeln!(f, "{option} {found}, now {asked}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    /// Brings the table to these options while its frontends go on: engines are added, removed, and get
+    /// other weights and caps, and the table gets other caps of its own. Returns what was changed. To apply
+    /// the same options again changes nothing.
+    ///
+    /// - The engines become those of the options, told apart by their names. One that is in the table
+    ///   keeps its state, its number and its count: one that is drained or down stays so. One that is not in
+    ///   the options is removed as by [`remove`](Self::remove), and what is in flight on it finishes. If the
+    ///   options name no engine, all engines stay; [`engines(0)`](Options::engines) removes them all.
+    /// - The caps of the table become those of the options; one that they do not set is no cap. A cap below
+    ///   what is in flight takes nothing away.
+    /// - What a table was created with stays: if the options set other sizes or another mode, nothing is
+    ///   changed ([`Error::Differs`]).
+    ///
+    /// When this returns, no request is admitted by what was before. Processes that apply at the same time
+    /// do so one after the other. One that is killed half-way leaves a valid table, with a part of the
+    /// changes; to apply again does the rest.
+    ///
+    /// This takes the place of the [`Deployment`] for as long as it runs. A process that is the deployment
+    /// calls [`Deployment::apply`].
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{Engine, Table};
+    /// let table = Table::options().engine(Engine::named("a").max_in_flight(8)).memfd()?;
+    /// let options = Table::options()
+    ///     .engine(Engine::named("a").max_in_flight(9))
+    ///     .engine(Engine::named("b"))
+    ///     .max_in_flight(60);
+    /// let changes = table.apply(&options)?;
+    /// assert_eq!(
+    ///     changes.to_string(),
+    ///     "max_in_flight none, now 60\nengine a: max_in_flight 8, now 9\nengine b: added\n",
+    /// );
+    /// assert!(table.apply(&options)?.is_empty());
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// Costs a few system calls, and two read-modify-writes for each engine.
+    ///
+    /// # Errors
+    /// Nothing is changed on [`Error::Deployed`], [`Error::Differs`], [`Error::EngineName`],
+    /// [`Error::NameTaken`], [`Error::Weight`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`]. On
+    /// [`Error::EnginesFull`] all is changed but that some engines were not added: apply again when those that
+    /// were removed have finished what is in flight on them.
+    pub fn apply(&self, options: &Options) -> Result<Changes> {
+        self.deploy()?.apply(options)
+    }
+
+    /// The caller is the deployment.
+    fn bring_to(&self, options: &Options) -> Result<Changes> {
+        options.check_engines()?;
+        let _changer = self.change_engines()?;
+        let differences = options.differences(self, true);
+        if !differences.iter().all(Difference::can_be_changed) {
+            return Err(Error::Differs {
+                path: self.path().to_owned(),
+                differences,
+            });
+        }
+        let engines = self.engines();
+        let mut slots: HashMap<_, _> = (self.present_engines())
+            .map(|(slot, engine)| (engine.name, slot))
+            .collect();
+        let mut new = Vec::new();
+        for engine in &options.engines {
+            match slots.remove(engine.name()) {
+                Some(slot) if engines.read(slot) == *engine => {}
+                Some(slot) => {
+                    engines.configure(slot, engine);
+                    engines.mark(slot, |word| Some(word.state()));
+                }
+                None => new.push(engine),
+            }
+        }
+        // Those that come before those that go, as far as there are slots, so that there is always one.
+        new.retain(|engine| self.put(engine).is_err());
+        if options.names_engines() {
+            for slot in slots.into_values() {
+                engines.mark(slot, |_| Some(RowState::Removed));
+            }
+        }
+        let added = new
+            .into_iter()
+            .try_for_each(|engine| self.put(engine).map(drop));
+        // In any case: a process that was killed half-way may have come to a part of the changes only.
+        engines.renew_flags();
+        engines.rows().set_total_caps(options.total_caps());
+        added.map(|()| Changes { differences })
+    }
+}
+
+impl Deployment {
+    /// Brings the table to these options; see [`Table::apply`].
+    ///
+    /// # Errors
+    /// As [`Table::apply`], but not [`Error::Deployed`]; and [`Error::Forked`].
+    pub fn apply(&self, options: &Options) -> Result<Changes> {
+        if !self.role.is_ours() {
+            return Err(Error::Forked);
+        }
+        self.table.bring_to(options)
+    }
+}
