@@ -244,19 +244,19 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a table with another number of lanes is opened",
-        "src/options.rs",
+        "src/difference.rs",
         &[(
-            "(\"lanes\", self.lanes.map(number),",
-            "(\"lanes\", self.lanes.map(number).filter(|_| false),",
+            "(\"lanes\", self.lanes.map(number), number(geometry.lanes)),",
+            "(\"lanes\", None, number(geometry.lanes)),",
         )],
         Catcher::Test("file", "f1_each_option"),
     ),
     fault(
         "a table with another cap in tokens is opened",
-        "src/options.rs",
+        "src/difference.rs",
         &[(
-            "self.max_tokens.map(|c| cap(Some(c))),",
-            "self.max_tokens.map(|c| cap(Some(c))).filter(|_| false),",
+            "                asked_cap(self.max_tokens),\n",
+            "                None,\n",
         )],
         Catcher::Test("file", "f1_each_option"),
     ),
