@@ -250,6 +250,8 @@ fn help_says_what_it_does() {
         "down",
         "up",
         "add",
+        "apply",
+        "list",
         "remove",
         "cap",
         "weight",

@@ -1,5 +1,6 @@
 //! The `headcount` command as its users use it: the built binary, live tables, real frontends.
 
+mod applying;
 mod bench;
 mod changing;
 mod colours;

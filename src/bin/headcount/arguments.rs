@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use crate::apply::Apply;
 use crate::bench::Bench;
 use crate::cap::SetCap;
 use crate::create::Create;
@@ -50,6 +51,7 @@ pub(crate) enum Command {
     #[command(override_usage = "headcount up [PATH] ENGINE...")]
     Up(OfEngines),
     Add(Add),
+    Apply(Apply),
     /// Take engines out of the table; what is in flight on them finishes.
     #[command(override_usage = "headcount remove [PATH] ENGINE...")]
     Remove(OfEngines),

@@ -1,20 +1,23 @@
 //! `headcount cap`.
 
-use crate::caps::{Cap, said};
+use crate::caps::{Cap, TotalCaps, said};
 use crate::failure::{Failure, Outcome};
 use crate::find::find;
 use crate::output::{print, printable};
 use crate::source::{Owner, Source};
 use clap::Args;
+use headcount::Table;
 use std::ffi::OsString;
 
-/// Change an engine's caps. What is not named stays.
+/// Change the caps of an engine, or those of the whole table. What is not named stays.
 ///
-/// A cap below what is in flight takes nothing away: the engine takes no more until it is under it.
+/// A cap below what is in flight takes nothing away: nothing more is taken until there is less. The caps of
+/// the table cannot be changed while a deployment serves it.
 #[derive(Args, Debug)]
 #[command(
     name = "cap",
-    override_usage = "headcount cap [PATH] ENGINE [N|none] [--max-tokens N|none]"
+    override_usage = "headcount cap [PATH] ENGINE [N|none] [--max-tokens N|none]
+       headcount cap [PATH] [--max-in-flight-total N|none] [--max-tokens-total N|none]"
 )]
 pub(crate) struct SetCap {
     /// The table (unless HEADCOUNT_TABLE names it), the engine, and the most requests in flight on it.
@@ -24,18 +27,23 @@ pub(crate) struct SetCap {
     #[arg(long, value_name = "N|none", allow_negative_numbers = true)]
     max_tokens: Option<Cap>,
     #[command(flatten)]
+    totals: TotalCaps,
+    #[command(flatten)]
     owner: Owner,
 }
 
 impl SetCap {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
         let (source, words) = Source::split(&self.arguments, self.owner)?;
+        if self.totals.are_given() {
+            return self.of_the_table(&source, &words);
+        }
         let (name, requests) = match words.as_slice() {
             [name] if self.max_tokens.is_some() => (name, None),
             [name, requests] => (name, Some(requests.parse::<Cap>().map_err(Failure::usage)?)),
             _ => {
                 return Err(Failure::usage(
-                    "which cap? give one engine and its cap, a number or none",
+                    "which cap? give one engine and its cap, a number or none, or --max-in-flight-total for all together",
                 ));
             }
         };
@@ -54,6 +62,23 @@ impl SetCap {
         let (requests, tokens) = caps().unwrap_or((requests, tokens));
         let name = printable(&engine.name);
         print(&format!("{name}: {}\n", said(requests, tokens)))?;
+        Ok(Outcome::Fine)
+    }
+
+    fn of_the_table(self, source: &Source, words: &[String]) -> Result<Outcome, Failure> {
+        if !words.is_empty() || self.max_tokens.is_some() {
+            return Err(Failure::usage(
+                "these are caps of an engine and caps of the table; give each a command of its own",
+            ));
+        }
+        let table = source.open()?;
+        let view = table.snapshot();
+        let totals = self.totals.or(view.max_in_flight, view.max_tokens);
+        // Options that name no engine leave the engines as they are.
+        table.apply(&totals.set_in(Table::options()))?;
+        let view = table.snapshot();
+        let said = said(view.max_in_flight, view.max_tokens);
+        print(&format!("all engines together: {said}\n"))?;
         Ok(Outcome::Fine)
     }
 }

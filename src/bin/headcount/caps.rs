@@ -44,6 +44,19 @@ impl TotalCaps {
         self.max_tokens_total.and_then(|cap| cap.0)
     }
 
+    /// Whether one of them was typed.
+    pub(crate) fn are_given(self) -> bool {
+        self.max_in_flight_total.is_some() || self.max_tokens_total.is_some()
+    }
+
+    /// These, and others where none was typed.
+    pub(crate) fn or(self, requests: Option<u32>, tokens: Option<u32>) -> Self {
+        Self {
+            max_in_flight_total: self.max_in_flight_total.or(Some(Cap(requests))),
+            max_tokens_total: self.max_tokens_total.or(Some(Cap(tokens))),
+        }
+    }
+
     /// Options with these caps. One that is none is not set.
     pub(crate) fn set_in(self, options: Options) -> Options {
         let options = match self.requests() {

@@ -1,8 +1,10 @@
 //! Engines as they are typed, or stand in a file: one form for all commands, and for api_server.
 
 use crate::failure::Failure;
+use crate::output::printable;
 use clap::{Args, value_parser};
 use headcount::Engine;
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -66,6 +68,13 @@ impl EngineList {
             Some(path) => read_file(path)?,
             None => self.engines.clone(),
         };
+        let mut names = HashSet::new();
+        if let Some(twice) = typed.iter().find(|typed| !names.insert(&typed.name)) {
+            return Err(Failure::usage(format!(
+                "the engine {:?} is given twice; give it once",
+                printable(&twice.name)
+            )));
+        }
         Ok(typed.iter().map(|t| t.engine(self.caps)).collect())
     }
 }

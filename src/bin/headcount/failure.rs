@@ -62,6 +62,10 @@ impl From<Error> for Failure {
                 "{} belongs to user {found}, and this is user {expected}; run as that user, or add --any-owner if you trust them",
                 path.display()
             )),
+            Error::Deployed { path, pid } => Self::failed(format!(
+                "{} is served by process {pid}, which says what its engines and caps are; change them there, or stop it first",
+                path.display()
+            )),
             Error::EnginesFull { max_engines } => Self::failed(format!(
                 "all {max_engines} engine slots are taken; remove an engine and let it finish, or create a table with a larger --max-engines"
             )),
@@ -80,10 +84,9 @@ impl From<Error> for Failure {
             } => Self::failed(format!(
                 "the engine that was @{engine} has been removed meanwhile, and nothing was done to another that may be @{engine} now; `headcount show` lists those that there are"
             )),
-            Error::NameTaken { .. }
-            | Error::Busy { .. }
-            | Error::NoSpace { .. }
-            | Error::Deployed { .. } => Self::failed(error.to_string()),
+            Error::NameTaken { .. } | Error::Busy { .. } | Error::NoSpace { .. } => {
+                Self::failed(error.to_string())
+            }
             Error::Option { .. } | Error::EngineName { .. } => Self::usage(error.to_string()),
             _ => Self::no_table(error.to_string()),
         }

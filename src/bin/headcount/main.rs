@@ -3,6 +3,7 @@
 //! It maps the file that the frontends map, and asks no server. What only looks opens the table for
 //! reading and never disturbs it.
 
+mod apply;
 mod arguments;
 mod bench;
 mod cap;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Command::Up(up) => up.run(engines::Change::Up),
         Command::Remove(remove) => remove.run(engines::Change::Remove),
         Command::Add(add) => add.run(),
+        Command::Apply(apply) => apply.run(),
         Command::Cap(cap) => cap.run(),
         Command::Weight(weight) => weight.run(),
         Command::Reap(reap) => reap.run(),
