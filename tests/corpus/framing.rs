@@ -1,11 +1,16 @@
 //! Bodies of requests, and what says where they end.
 
-use crate::case::{Case, Client, does, say, sends};
-use crate::fronts::MAX_BODY;
+use crate::case::{Case, Client, does, reply, say, sends};
+use crate::fronts::{MAX_BODY, MAX_HELD};
 
+/// The length of a body of which only a part is held.
+pub(crate) const LARGE: usize = MAX_HELD + 11_000;
 /// A request that must not come out of a body.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: t\r\n\r\n";
 
+/// Why a client hears that it is too slow.
+pub(crate) const TOO_SLOW: &str =
+    "408 says that the client is to blame; a place is not taken before the body is there";
 /// Why a line of chunks that ends with LF is refused.
 pub(crate) const LF_ALONE: &str =
     "a chunk's lines end with CRLF (RFC 9112, 7.1); what ends otherwise may hide a request";
@@ -14,6 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut cases = lengths();
     cases.extend(codings());
     cases.extend(chunks());
+    cases.extend(large());
     cases.extend(several());
     cases
 }
@@ -260,7 +266,7 @@ fn chunks() -> Vec<Case> {
             "a chunk's size of 2^64 + 5",
             "10000000000000005\r\nhello\r\n0\r\n\r\n",
         ),
-        with("a chunk's size of 2^63", "8000000000000000\r\nhello").impatient(),
+        with("a chunk's size of 2^63", "8000000000000000\r\nhello").because(TOO_SLOW).impatient(),
         with(
             "a chunk that is longer than its size",
             "4\r\nhello\r\n0\r\n\r\n",
@@ -289,8 +295,8 @@ fn chunks() -> Vec<Case> {
             "trailers of 60,000 bytes",
             &format!("5\r\nhello\r\n0\r\nX-A: {}\r\n\r\n", "a".repeat(60_000)),
         ),
-        with("chunks without the last CRLF", "5\r\nhello\r\n0\r\n").impatient(),
-        with("chunks without the last chunk", "5\r\nhello\r\n").impatient(),
+        with("chunks without the last CRLF", "5\r\nhello\r\n0\r\n").because(TOO_SLOW).impatient(),
+        with("chunks without the last chunk", "5\r\nhello\r\n").because(TOO_SLOW).impatient(),
         with(
             "chunks that are too large",
             &format!(
@@ -307,6 +313,74 @@ fn chunks() -> Vec<Case> {
             "1,000 chunks of a byte",
             &("1\r\na\r\n".repeat(1000) + "0\r\n\r\n"),
         ),
+    ]
+}
+
+/// Bodies that are passed on before they are there.
+fn large() -> Vec<Case> {
+    let part = SMUGGLED.repeat(LARGE / 2 / SMUGGLED.len());
+    let chunk = format!("{:x}\r\n{part}\r\n", part.len());
+    let head = post("Transfer-Encoding: chunked", "");
+    let length = post(&format!("Content-Length: {}", 2 * part.len()), "");
+    let get = "GET /b HTTP/1.1\r\nHost: t\r\n\r\n";
+    vec![
+        sends("a large body", format!("{length}{part}{part}")),
+        sends("large chunks", format!("{head}{chunk}{chunk}0\r\n\r\n")),
+        sends(
+            "large chunks and trailers",
+            format!("{head}{chunk}{chunk}0\r\nX-A: 1\r\n\r\n"),
+        ),
+        sends(
+            "large chunks, one more of no size",
+            format!("{head}{chunk}{chunk}xyz\r\na\r\n"),
+        ),
+        sends(
+            "a large body and a request",
+            format!("{length}{part}{part}{get}"),
+        )
+        .times(2),
+        sends(
+            "large chunks and a request",
+            format!("{head}{chunk}{chunk}0\r\n\r\n{get}"),
+        )
+        .times(2),
+        does(
+            "a large body before and after a pause",
+            [say(&length), say(&part), Client::Pause(300), say(&part)],
+        ),
+        does(
+            "large chunks before and after a pause",
+            [
+                say(&head),
+                say(&chunk),
+                say(&chunk),
+                Client::Pause(300),
+                say("0\r\n\r\n"),
+            ],
+        ),
+        does(
+            "chunks that are too large after a pause",
+            [
+                say(&head),
+                say(&chunk),
+                say(&chunk),
+                Client::Pause(300),
+                say(chunk.repeat(10)),
+            ],
+        )
+        .because("the client is told that, not that the engine has failed"),
+        does(
+            "large chunks, to an engine of HTTP/1.0 that keeps the connection",
+            [
+                say(get),
+                Client::UntilAnswered,
+                say(format!("{head}{chunk}{chunk}0\r\n\r\n")),
+            ],
+        )
+        .times(2)
+        .engine([reply(
+            "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 9\r\n\r\nhello end",
+        )]),
     ]
 }
 

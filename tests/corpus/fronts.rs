@@ -17,6 +17,8 @@ use tempfile::TempDir;
 
 /// The largest body that nginx and `api_server` take.
 pub(crate) const MAX_BODY: usize = 100_000;
+/// What `api_server` holds of a body before it is passed on.
+pub(crate) const MAX_HELD: usize = 20_000;
 
 /// Whom the corpus is sent through.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -120,6 +122,7 @@ impl Front {
         command.args(["--listen", &door.address.to_string()]);
         command.args(["--engine", &format!("http://{}", door.engine.address)]);
         command.args(["--max-body", &MAX_BODY.to_string()]);
+        command.args(["--max-held", &MAX_HELD.to_string()]);
         if door.is_impatient {
             for name in ["client-idle", "first-byte", "engine-idle"] {
                 command.args([&format!("--{name}-timeout"), "1"]);

@@ -8,6 +8,8 @@ pub(crate) const HOP_BY_HOP: &str =
     "what concerns one connection only is not passed on (RFC 9110, 7.6.1)";
 /// Why control characters are refused.
 pub(crate) const CONTROL: &str = "no value has control characters (RFC 9110, 5.5)";
+const WEBSOCKET: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                         Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==";
 const LARGE_HEADS: &str = "heads may have some 400 KB, targets 64 KiB";
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -44,7 +46,8 @@ fn hosts() -> Vec<Case> {
         sends(
             "a Host with two ports",
             "GET /a HTTP/1.1\r\nHost: t:1:2\r\n\r\n",
-        ),
+        )
+        .because("it names no host"),
         sends(
             "a target with another host",
             "GET http://u/a HTTP/1.1\r\nHost: t\r\n\r\n",
@@ -316,10 +319,8 @@ fn of_one_connection() -> Vec<Case> {
         with("TE: trailers", "Connection: TE\r\nTE: trailers"),
         with("TE: gzip", "TE: gzip"),
         with("Trailer", "Trailer: X-A").because(HOP_BY_HOP),
-        with(
-            "an upgrade to WebSocket",
-            "Connection: Upgrade\r\nUpgrade: websocket",
-        ),
+        with("an upgrade to WebSocket", WEBSOCKET)
+            .because("501 says what it is: connections are not handed over to other protocols"),
         with(
             "an upgrade to h2c",
             "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA",
@@ -333,7 +334,8 @@ fn of_one_connection() -> Vec<Case> {
         with(
             "Upgrade, two of them",
             "Connection: Upgrade\r\nUpgrade: h2c\r\nUpgrade: websocket",
-        ),
+        )
+        .because("501 says what it is: connections are not handed over to other protocols"),
         with("Via and Forwarded", "Via: 1.0 x\r\nForwarded: for=1.2.3.4"),
         with("Max-Forwards: 0", "Max-Forwards: 0"),
         with("Range", "Range: bytes=0-1"),

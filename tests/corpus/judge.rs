@@ -208,8 +208,9 @@ fn request_in_short(request: &Message) -> String {
     let start = in_short(start.as_bytes());
     let body = match (request.framing, request.body.is_empty()) {
         (Framing::None, _) => String::new(),
-        (framing, true) => format!(" {framing}"),
-        (framing, false) => format!(" {framing} {}", request.body_in_short()),
+        (framing, false) if request.is_whole => format!(" {framing} {}", request.body_in_short()),
+        // How much has come of one that is cut is a matter of time.
+        (framing, _) => format!(" {framing}"),
     };
     let cut = if request.is_whole { "" } else { ", cut" };
     let doubts = match request.doubts.as_slice() {

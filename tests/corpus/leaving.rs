@@ -3,6 +3,7 @@
 use crate::case::Client::{HalfClose, Holds, Leave, Pause, Reset, UntilAnswered, UntilAsked};
 use crate::case::Engine::{self, UntilTold};
 use crate::case::{Case, Client, does, reply, say};
+use crate::framing::{LARGE, TOO_SLOW};
 
 /// The beginning of an answer that goes on.
 const STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
@@ -15,6 +16,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let mut cases = slow();
     cases.extend(half_closed());
     cases.extend(left_early());
+    cases.extend(left_in_large_bodies());
     cases.extend(left_waiting());
     cases.extend(left_in_stream());
     cases
@@ -24,16 +26,20 @@ fn slow() -> Vec<Case> {
     vec![
         does("a connection, and nothing on it", [Holds(0)]).impatient(),
         does("half a head, then silence", [say(&GET[..20]), Holds(0)]).impatient(),
-        does("a head, then silence", [say(POST), Pause(200), Holds(0)]).impatient(),
+        does("a head, then silence", [say(POST), Pause(200), Holds(0)])
+            .because(TOO_SLOW)
+            .impatient(),
         does(
             "half a body, then silence",
             [say(POST), say("he"), Pause(200), Holds(0)],
         )
+        .because(TOO_SLOW)
         .impatient(),
         does(
             "half the chunks, then silence",
             [say(CHUNKED), say("2\r\nhe\r\n"), Pause(200), Holds(0)],
         )
+        .because(TOO_SLOW)
         .impatient(),
         does(
             "a head byte by byte, for longer than a pause may be",
@@ -127,6 +133,43 @@ fn left_early() -> Vec<Case> {
                 Leave,
             ],
         ),
+    ]
+}
+
+/// More than is held before it is passed on, and then nothing.
+fn left_in_large_bodies() -> Vec<Case> {
+    let length = format!(
+        "POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n",
+        LARGE + 1
+    );
+    let body = "a".repeat(LARGE);
+    let chunk = format!("{LARGE:x}\r\n{body}\r\n");
+    let cut = |name, head: &str, body: &str, end: Client| {
+        does(name, [say(head), say(body), Pause(300), end])
+    };
+    vec![
+        cut("a large body, cut, and left", &length, &body, Leave),
+        cut("a large body, cut, and reset", &length, &body, Reset),
+        cut(
+            "a large body, cut, and the sending side shut down",
+            &length,
+            &body,
+            HalfClose,
+        ),
+        cut("large chunks, cut, and left", CHUNKED, &chunk, Leave),
+        cut("large chunks, cut, and reset", CHUNKED, &chunk, Reset),
+        cut(
+            "large chunks, cut, and the sending side shut down",
+            CHUNKED,
+            &chunk,
+            HalfClose,
+        ),
+        cut("a large body, then silence", &length, &body, Pause(0))
+            .because(TOO_SLOW)
+            .impatient(),
+        cut("large chunks, then silence", CHUNKED, &chunk, Pause(0))
+            .because(TOO_SLOW)
+            .impatient(),
     ]
 }
 
