@@ -124,6 +124,8 @@ impl Lane {
 
     /// Ends what connections there are, waits until the front knows, and tells what was seen.
     pub(crate) fn end(&self) -> Seen {
+        // Those that come from now on are closed at once.
+        self.now().case = None;
         for (how, limit) in [(Shutdown::Write, 3), (Shutdown::Both, 20)] {
             let mut now = self.now();
             for (_, stream) in &now.open {
@@ -141,7 +143,6 @@ impl Lane {
         }
         let mut now = self.now();
         assert!(now.open.is_empty(), "connections end");
-        now.case = None;
         std::mem::take(&mut now.seen)
     }
 

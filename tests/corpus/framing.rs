@@ -1,6 +1,6 @@
 //! Bodies of requests, and what says where they end.
 
-use crate::case::{Case, Client, does, reply, say, sends};
+use crate::case::{Case, Client, Engine, does, reply, say, sends};
 use crate::fronts::{MAX_BODY, MAX_HELD};
 
 /// The length of a body of which only a part is held.
@@ -378,9 +378,12 @@ fn large() -> Vec<Case> {
             ],
         )
         .times(2)
-        .engine([reply(
-            "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 9\r\n\r\nhello end",
-        )]),
+        .engine([
+            Engine::Pause(200),
+            reply(
+                "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 9\r\n\r\nhello end",
+            ),
+        ]),
     ]
 }
 
