@@ -259,7 +259,7 @@ fn lines() -> Vec<Case> {
         with("a bracket in a name", "X(A: 1"),
         with("a NUL in a name", "X\0A: 1"),
         with("a byte that is not ASCII in a name", "Xä: 1"),
-        with("a NUL in a value", "X-A: 1\02"),
+        with("a NUL in a value", "X-A: 1\x002"),
         with("a control character in a value", "X-A: 1\x012").because(CONTROL),
         with("UTF-8 in a value", "X-A: ä"),
         with("a tab in a value", "X-A: 1\t2"),

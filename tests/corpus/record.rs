@@ -3,7 +3,7 @@
 use crate::case::Case;
 use crate::fronts::Kind;
 use crate::judge::Observed;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -73,21 +73,85 @@ impl Record {
         documentation().1 == self.table(cases)
     }
 
-    /// The cases in which `api_server` differs from both others.
+    /// The cases in which `api_server` differs from both others. Those that come out alike share a row.
     fn table(&self, cases: &[Arc<Case>]) -> String {
-        let mut text =
-            "| what comes | nginx | HAProxy | here | why |\n|---|---|---|---|---|\n".to_owned();
+        let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
         for case in cases {
             let Some(why) = case.because else { continue };
-            let _ = write!(text, "| {} ", case.name);
-            for kind in KINDS {
-                let seen = self.get(case.name, kind);
-                let seen = seen.map_or("", |seen| &seen.client).replace('|', "\\|");
-                let _ = write!(text, "| {seen} ");
+            let [nginx, haproxy, ours] = KINDS.map(|kind| self.get(case.name, kind));
+            let seen = [nginx, haproxy, ours].into_iter().flatten();
+            let at_engines: BTreeSet<_> = seen.map(|seen| short(&seen.engine)).collect();
+            let is_as_ours = |other: &&Observed| {
+                ours.is_some_and(|ours| short(&ours.client) == short(&other.client))
+            };
+            let others = [nginx, haproxy].into_iter().flatten();
+            // What engines get is said where it is the difference.
+            let says_engine = at_engines.len() > 1 && others.filter(is_as_ours).count() > 0;
+            let cell = |seen: Option<&Observed>| {
+                let Some(seen) = seen else {
+                    return String::new();
+                };
+                let engine = match says_engine {
+                    true => format!("; to the engine: {}", short(&seen.engine)),
+                    false => String::new(),
+                };
+                format!("{}{engine}", short(&seen.client)).replace('|', "\\|")
+            };
+            let row = format!(
+                "{} | {} | {} | {why}",
+                cell(nginx),
+                cell(haproxy),
+                cell(ours)
+            );
+            match rows.iter_mut().find(|(other, _)| *other == row) {
+                Some((_, names)) => names.push(case.name),
+                None => rows.push((row, vec![case.name])),
             }
-            let _ = writeln!(text, "| {why} |");
+        }
+        let mut text =
+            "| what comes | nginx | HAProxy | here | why |\n|---|---|---|---|---|\n".to_owned();
+        for (row, names) in rows {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "| {} | {row} |", names.join("; "));
         }
         text
+    }
+}
+
+/// What was seen, without bodies and by what they ended.
+fn short(seen: &str) -> String {
+    let mut text = String::new();
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    for character in seen.chars() {
+        match character {
+            '"' if !is_escaped => is_quoted = !is_quoted,
+            _ if !is_quoted => text.push(character),
+            _ => {}
+        }
+        is_escaped = character == '\\' && !is_escaped;
+    }
+    for framing in [" length", " chunked", " until close"] {
+        for end in [" ", ";", ",", ""] {
+            let is_end = end.is_empty();
+            if is_end && text.ends_with(framing) {
+                text.truncate(text.len() - framing.len());
+            } else if !is_end {
+                text = text.replace(&format!("{framing}{end}"), end);
+            }
+        }
+    }
+    for (what, by) in [
+        ("  ", " "),
+        (" ;", ";"),
+        (" ,", ","),
+        (" [", " with `"),
+        ("]", "`"),
+    ] {
+        text = text.replace(what, by);
+    }
+    match text.strip_suffix("then ") {
+        Some(before) => format!("{before}then something else"),
+        None => text.trim_end().to_owned(),
     }
 }
 

@@ -3,6 +3,7 @@
 mod choosing;
 mod command;
 mod configuring;
+mod corpus;
 mod counter;
 mod evidence;
 mod face;
@@ -108,6 +109,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         messages::FAULTS,
         steps::FAULTS,
         configuring::FAULTS,
+        corpus::FAULTS,
         wheel::FAULTS,
     ]
     .into_iter()

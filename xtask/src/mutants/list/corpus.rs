@@ -1,0 +1,44 @@
+//! The API servers, where they would no longer be like nginx or HAProxy.
+
+use super::{Catcher, Mutant, fault};
+
+const CORPUS: Catcher = Catcher::Test("corpus", "odd_messages");
+
+pub(super) const FAULTS: &[Mutant] = &[
+    fault(
+        "what concerns the connection to an engine goes on to the client",
+        "examples/api_server/proxy.rs",
+        &[(
+            "                headers::remove_hop_by_hop(&mut head.headers);\n                framing::",
+            "                framing::",
+        )],
+        CORPUS,
+    ),
+    fault(
+        "headers that Connection lists go on",
+        "examples/api_server/headers.rs",
+        &[("!needed.contains(name)", "needed.is_empty()")],
+        CORPUS,
+    ),
+    fault(
+        "a length that Connection lists is lost",
+        "examples/api_server/headers.rs",
+        &[("!needed.contains(name)", "!needed.is_empty()")],
+        CORPUS,
+    ),
+    fault(
+        "an expectation that was met goes on to the engine",
+        "examples/api_server/headers.rs",
+        &[("    header::EXPECT,\n", "    header::TRAILER,\n")],
+        CORPUS,
+    ),
+    fault(
+        "an answer whose engine is silent looks whole",
+        "examples/api_server/answer.rs",
+        &[(
+            "None => Some(Err(Cut::TooSlow { limit })),",
+            "None => None,",
+        )],
+        CORPUS,
+    ),
+];
