@@ -27,6 +27,8 @@ pub(crate) enum Client {
     UntilAsked,
     /// Waits until anything of an answer is there.
     UntilAnswered,
+    /// The same, but for no longer than a second, as clients do that expect 100.
+    UntilAnsweredOrASecond,
     /// `api_server` holds so many places now. Others are not asked.
     Holds(u32),
     HalfClose,

@@ -39,7 +39,8 @@ pub(crate) enum End {
     Odd(String),
 }
 
-/// Acts the client of a case. `table` is `api_server`'s. `is_silent` if an answer is not expected to be whole.
+/// Acts the client of a case. `table` is `api_server`'s. `is_silent` if the connection is expected to
+/// be left open and of no use.
 pub(crate) fn act(
     case: &Case,
     front: SocketAddr,
@@ -59,6 +60,12 @@ pub(crate) fn act(
             Client::Send(bytes) => drop(wire.send(bytes)),
             Client::Pause(time) => thread::sleep(Duration::from_millis(*time)),
             Client::UntilAsked => lane.wait_for_heads(1, PATIENCE),
+            Client::UntilAnsweredOrASecond => {
+                wire.set_patience(SHORT);
+                // Then the body goes without.
+                let _ = wire.more();
+                wire.set_patience(patience);
+            }
             Client::UntilAnswered => {
                 // If nothing comes, it will be seen below that there is nothing.
                 let _ = wire.more();

@@ -365,7 +365,7 @@ fn large() -> Vec<Case> {
                 say(&chunk),
                 say(&chunk),
                 Client::Pause(300),
-                say(chunk.repeat(10)),
+                say(chunk.repeat(10) + "0\r\n\r\n"),
             ],
         )
         .because("the client is told that, not that the engine has failed"),

@@ -198,7 +198,8 @@ fn nginx(lanes: &[Door]) -> String {
     for (number, door) in lanes.iter().enumerate() {
         let (listen, engine) = (door.address, door.engine.address);
         let waits = if door.is_impatient {
-            "client_header_timeout 1s; client_body_timeout 1s; send_timeout 1s; proxy_read_timeout 1s;"
+            "client_header_timeout 1s; client_body_timeout 1s; send_timeout 1s; proxy_read_timeout 1s; \
+         lingering_timeout 1s;"
         } else {
             ""
         };

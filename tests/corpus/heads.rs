@@ -351,7 +351,11 @@ fn expectations() -> Vec<Case> {
     vec![
         does(
             "Expect, the body after 100",
-            [say(post(5, hundred)), Client::UntilAnswered, say("hello")],
+            [
+                say(post(5, hundred)),
+                Client::UntilAnsweredOrASecond,
+                say("hello"),
+            ],
         ),
         sends("Expect, the body at once", post(5, hundred) + "hello"),
         sends(

@@ -49,7 +49,8 @@ pub(crate) fn observe(
     let admitted = || table.map(|table| table.snapshot().engines[0].admitted);
     let at_start = admitted();
     let is_told = before.is_some_and(|before| !before.engine.contains("not told"));
-    let is_silent = before.is_some_and(|before| before.client.ends_with("silent"));
+    let is_silent = before
+        .is_some_and(|before| before.client.ends_with("silent") || before.client.contains("then "));
     door.engine.begin(case, is_told || kind == Kind::Ours);
     let mut got = client::act(case, door.address, &door.engine, table, is_silent);
     if case.leaves() {
