@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::layout::DEPLOYMENT_LOCK;
 use crate::role::Role;
 use crate::table::Table;
+use std::fmt;
 
 /// The right to say which engines a table has and what its caps are; one process at a time has it.
 ///
@@ -16,10 +17,17 @@ use crate::table::Table;
 /// It goes back when this is dropped or its process dies, whatever it dies of. A forked child does not
 /// have it.
 #[must_use = "dropping a deployment lets another process take its place"]
-#[derive(Debug)]
 pub struct Deployment {
     pub(crate) table: Table,
     pub(crate) role: Role,
+}
+
+impl fmt::Debug for Deployment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deployment")
+            .field("table", &self.table)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Deployment {

@@ -3,6 +3,7 @@
 use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
 use crate::error::{Error, Result};
 use crate::layout::MAX_NAME;
+use std::fmt;
 
 /// An engine to be put into a table.
 ///
@@ -10,12 +11,28 @@ use crate::layout::MAX_NAME;
 /// use headcount::Engine;
 /// let engine = Engine::named("http://10.0.0.7:8000").weight(2.0).max_in_flight(256);
 /// ```
-#[derive(Clone, PartialEq, Debug)]
+#[must_use = "an engine is put into a table by `Options::engine` or `Table::add`"]
+#[derive(Clone, PartialEq)]
 pub struct Engine {
     pub(crate) name: String,
     pub(crate) weight: f32,
     pub(crate) max_in_flight: u32,
     pub(crate) max_tokens: u32,
+}
+
+/// Leaves out the caps that it does not have.
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = f.debug_struct("Engine");
+        said.field("name", &self.name).field("weight", &self.weight);
+        if self.max_in_flight < MAX_REQUESTS {
+            said.field("max_in_flight", &self.max_in_flight);
+        }
+        if self.max_tokens < u32::MAX {
+            said.field("max_tokens", &self.max_tokens);
+        }
+        said.finish()
+    }
 }
 
 impl Engine {

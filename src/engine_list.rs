@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// returns, no frontend acts on the former state any more: a request that was about to be counted by
 /// it, on this engine or on another one, is placed anew.
 ///
-/// Calls that make an engine more attractive (`add`, `up`, `set_weight`, `set_caps`) cost one
+/// Calls that make an engine more attractive (`add`, `up`, `set_weight`, `set_caps` and the like) cost one
 /// read-modify-write for each engine of the table; the others cost one.
 ///
 /// Each takes an engine by its number, which means the engine that has that slot at the moment of the
@@ -150,7 +150,41 @@ impl Table {
         self.set_limits(engine.into(), |limits| limits.weight = weight)
     }
 
-    /// Changes an engine's caps; `None` for no cap.
+    /// Changes the most requests that an engine takes, and leaves its cap on tokens as it is; `None` for no
+    /// cap. One step: of two processes that change one cap each, both have their way.
+    ///
+    /// A cap below what is in flight takes nothing away: the engine takes no more until it is under
+    /// the new cap.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchEngine`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].
+    pub fn set_max_in_flight(
+        &self,
+        engine: impl Into<EngineSelector>,
+        requests: Option<u32>,
+    ) -> Result<()> {
+        self.set_limits(engine.into(), |limits| {
+            limits.max_in_flight = cap_in_requests(requests)
+        })
+    }
+
+    /// Changes the most tokens that an engine takes, and leaves its cap on requests as it is; `None` for no
+    /// cap. See [`set_max_in_flight`](Self::set_max_in_flight).
+    ///
+    /// # Errors
+    /// As [`set_max_in_flight`](Self::set_max_in_flight).
+    pub fn set_max_tokens(
+        &self,
+        engine: impl Into<EngineSelector>,
+        tokens: Option<u32>,
+    ) -> Result<()> {
+        self.set_limits(engine.into(), |limits| {
+            limits.max_tokens = cap_in_tokens(tokens)
+        })
+    }
+
+    /// Changes both caps of an engine; `None` for no cap. To change one of them:
+    /// [`set_max_in_flight`](Self::set_max_in_flight), [`set_max_tokens`](Self::set_max_tokens).
     ///
     /// A cap below what is in flight takes nothing away: the engine takes no more until it is under
     /// the new cap.
@@ -164,8 +198,8 @@ impl Table {
         max_tokens: Option<u32>,
     ) -> Result<()> {
         self.set_limits(engine.into(), |limits| {
-            limits.max_in_flight = max_in_flight.unwrap_or(MAX_REQUESTS).min(MAX_REQUESTS);
-            limits.max_tokens = max_tokens.unwrap_or(u32::MAX);
+            limits.max_in_flight = cap_in_requests(max_in_flight);
+            limits.max_tokens = cap_in_tokens(max_tokens);
         })
     }
 
@@ -265,4 +299,13 @@ impl Table {
             Access::ReadOnly => Err(Error::ReadOnly),
         }
     }
+}
+
+/// A cap as an engine has it.
+fn cap_in_requests(cap: Option<u32>) -> u32 {
+    cap.unwrap_or(MAX_REQUESTS).min(MAX_REQUESTS)
+}
+
+fn cap_in_tokens(cap: Option<u32>) -> u32 {
+    cap.unwrap_or(u32::MAX)
 }

@@ -32,9 +32,7 @@ pub enum Error {
     },
 
     /// No engine can take the request: each is down, draining, removed, or excluded by the request.
-    #[error(
-        "no engine that this request may go to takes any: of {engines}, {down} are down, {draining} are draining and {excluded} were excluded; bring one up, add one, or exclude fewer"
-    )]
+    #[error("{}", unavailable(*.engines, *.down, *.draining, *.excluded))]
     Unavailable {
         /// Engines that were looked at: all of the table's, or the one that was pinned.
         engines: usize,
@@ -176,6 +174,15 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// No parent has passed a table to this very process; see [`Table::pass_to`](crate::Table::pass_to).
+    #[error(
+        "no table was passed to this process ({variable}); start it by a command that was given to `Table::pass_to`, or open the table by its path"
+    )]
+    NotPassed {
+        /// The environment variable that would name it.
+        variable: &'static str,
+    },
+
     /// An option that a new table cannot have.
     #[error("{}; change that option", impossible_option(.option, *.found, .expected))]
     Option {
@@ -304,6 +311,42 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
+}
+
+fn unavailable(engines: usize, down: usize, draining: usize, excluded: usize) -> String {
+    if engines == 0 {
+        return "the table has no engine; add one with `Table::add` or `Table::apply`".to_owned();
+    }
+    let count = |count: usize, is: &str, are: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {is}")),
+        count => Some(format!("{count} {are}")),
+    };
+    let why = [
+        count(down, "is down", "are down"),
+        count(draining, "is draining", "are draining"),
+        count(
+            excluded,
+            "is excluded by the request",
+            "are excluded by the request",
+        ),
+    ];
+    let why: Vec<_> = why.into_iter().flatten().collect();
+    let to_do = match (down + draining, excluded) {
+        // They have changed since.
+        (0, 0) => "try again",
+        (0, _) => "exclude fewer",
+        (_, 0) => "bring one up with `Table::up`, or add one",
+        _ => "bring one up with `Table::up`, add one, or exclude fewer",
+    };
+    let engines = match engines {
+        1 => "the engine that this request may go to takes none".to_owned(),
+        engines => format!("none of the {engines} engines takes this request"),
+    };
+    match why.is_empty() {
+        true => format!("{engines}; {to_do}"),
+        false => format!("{engines}: {}; {to_do}", why.join(", ")),
+    }
 }
 
 fn impossible_option(option: &str, found: u64, expected: &str) -> String {

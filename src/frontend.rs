@@ -12,6 +12,7 @@ use crate::request::Request;
 use crate::seat::Seat;
 use crate::table::Table;
 use crossbeam_utils::Backoff;
+use std::fmt;
 
 /// This process's place in a table, with the policy by which it routes.
 ///
@@ -25,10 +26,20 @@ use crossbeam_utils::Backoff;
 /// A child that was forked with such a handle cannot use it: its calls answer [`Error::Forked`], and
 /// dropping its copies of handles and permits changes nothing. [`Table::join`] in the child.
 #[must_use = "dropping a frontend gives its place back"]
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Frontend {
     seat: Handle,
     policy: Policy,
+}
+
+impl fmt::Debug for Frontend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frontend")
+            .field("table", self.table())
+            .field("slot", &self.slot())
+            .field("policy", &self.policy)
+            .finish()
+    }
 }
 
 impl Table {
@@ -50,6 +61,7 @@ impl Table {
 
 impl Frontend {
     /// The same place, routing by another policy.
+    #[must_use = "the policy is that of the frontend that this returns"]
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self

@@ -29,6 +29,58 @@
 //! # Ok(()) }
 //! ```
 //!
+//! # In a server
+//!
+//! Every worker process opens the table and joins once, when it starts, and shares the [`Frontend`] among its
+//! threads and tasks. `route` and dropping a permit take some tens of nanoseconds and never wait, so both may be
+//! called in async code as they are. A permit may live over an `.await`, and a request that is cancelled drops
+//! it. One process, the parent say, keeps a [`Reaper`].
+//!
+//! A handler answers at once if the table is [saturated](Error::Saturated), and so keeps no client waiting for
+//! a place that may not come:
+//!
+//! ```no_run
+//! use headcount::{Error, Frontend, Request};
+//!
+//! async fn handle(frontend: &Frontend, prompt: &str) -> (u16, String) {
+//!     let tokens = prompt.len() as u32 / 4;
+//!     let permit = match frontend.route_with(&Request::new().tokens(tokens)) {
+//!         Ok(permit) => permit,
+//!         // Larger than the caps: to try again never helps.
+//!         Err(error @ Error::Saturated { passes: false, .. }) => return (413, error.to_string()),
+//!         // Full, or all engines down: with a `Retry-After`.
+//!         Err(Error::Saturated { .. } | Error::Unavailable { .. }) => return (503, "try again".into()),
+//!         Err(error) => return (500, error.to_string()),
+//!     };
+//!     let answer = ask(permit.engine(), prompt).await;
+//!     drop(permit); // finished; also if this future is dropped before
+//!     answer
+//! }
+//! # async fn ask(engine: usize, prompt: &str) -> (u16, String) { unimplemented!() }
+//! ```
+//!
+//! A server that would rather wait a moment tries again until a deadline, with a pause that grows. Nothing is
+//! told when a place is free, and requests that wait so are served in no order:
+//!
+//! ```no_run
+//! use headcount::{Error, Frontend, Permit, Request};
+//! use std::time::Duration;
+//! use tokio::time::{Instant, sleep};
+//!
+//! async fn route_until(frontend: &Frontend, request: &Request<'_>, end: Instant) -> headcount::Result<Permit> {
+//!     let mut pause = Duration::from_millis(1);
+//!     loop {
+//!         match frontend.route_with(request) {
+//!             Err(Error::Saturated { passes: true, .. }) if Instant::now() < end => sleep(pause).await,
+//!             result => return result,
+//!         }
+//!         pause = (pause * 2).min(Duration::from_millis(50));
+//!     }
+//! }
+//! ```
+//!
+//! Each attempt that is refused counts in [`View::refusals`].
+//!
 //! # What is here
 //!
 //! - [`Table`]: the shared file; [`Options`] to create and open it, [`Engine`] to put into it, [`EngineId`] to
@@ -36,12 +88,13 @@
 //! - [`Frontend`]: this process's place; [`Request`] and [`Policy`] say how it routes.
 //! - [`Permit`]: one admitted request, counted until it is dropped.
 //! - [`Publisher`]: puts [`EngineStats`] into the table; [`Table::read_stats`] reads them.
-//! - [`Deployment`]: the one process that says which engines a table has.
-//! - [`View`]: all of it, for people and metrics; [`Facts`]: what never changes.
+//! - [`Deployment`]: the one process that says which engines a table has; [`Table::apply`] brings a living table to
+//!   other [`Options`], and [`Changes`] says what was changed.
+//! - [`View`]: all of it, for people and metrics, with its [`Refusals`]; [`Facts`]: what never changes.
 //! - [`Verification`]: whether all of it is consistent.
 //! - [`Reaper`]: returns what dead processes held, in the background.
 //! - [`PathState`]: whether the file still lies at its path, where other processes look for it.
-//! - [`Error`]: what can go wrong.
+//! - [`Error`]: what can go wrong; [`Cap`]: which cap a request was refused by.
 //! - [`MAX_ENGINES`], [`MAX_FRONTENDS`], [`MAX_IN_FLIGHT`], [`MAX_NAME_LEN`]: the most that a table can hold.
 //!
 //! # What holds
@@ -73,6 +126,16 @@ compile_error!(
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+// The documentation shows the methods of `Table` in the order of these modules: first those that each program
+// uses.
+mod options;
+
+mod table;
+
+mod frontend;
+
+mod view;
+
 mod algorithm;
 mod apply;
 mod cap;
@@ -89,13 +152,11 @@ mod engines;
 mod error;
 mod facts;
 mod file;
-mod frontend;
 mod handle;
 mod layout;
 mod limits;
 mod load;
 mod operation;
-mod options;
 mod path_state;
 mod permit;
 mod policy;
@@ -107,11 +168,9 @@ mod request;
 mod role;
 mod seat;
 mod stats;
-mod table;
 mod thread;
 mod turns;
 mod verify;
-mod view;
 
 pub use apply::Changes;
 pub use cap::{Cap, Refusals};

@@ -9,6 +9,7 @@ use crate::file::{Access, Mapping, TableFile};
 use crate::layout::{Geometry, Header, MAX_ENGINES};
 use crate::table::Table;
 use std::collections::HashMap;
+use std::fmt;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -24,7 +25,8 @@ use std::path::Path;
 ///     .memfd()?;
 /// # Ok(()) }
 /// ```
-#[derive(Clone, PartialEq, Debug, Default)]
+#[must_use = "options do nothing until a table is created, opened or changed by them"]
+#[derive(Clone, PartialEq, Default)]
 pub struct Options {
     pub(crate) engines: Vec<Engine>,
     /// How many engines were asked for; `None` if it was not said.
@@ -36,6 +38,37 @@ pub struct Options {
     pub(crate) max_tokens: Option<u32>,
     pub(crate) mode: Option<u32>,
     any_owner: bool,
+}
+
+/// Names what was set.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said = f.debug_struct("Options");
+        if self.names_engines() {
+            said.field("engines", &self.engines);
+        }
+        let sizes = [
+            ("max_engines", self.max_engines),
+            ("max_frontends", self.max_frontends),
+            ("lanes", self.lanes),
+        ];
+        let caps = [
+            ("max_in_flight", self.max_in_flight),
+            ("max_tokens", self.max_tokens),
+        ];
+        for (name, size) in sizes {
+            size.map(|size| said.field(name, &size));
+        }
+        for (name, cap) in caps {
+            cap.map(|cap| said.field(name, &cap));
+        }
+        self.mode
+            .map(|mode| said.field("mode", &format_args!("{mode:#o}")));
+        if self.any_owner {
+            said.field("any_owner", &true);
+        }
+        said.finish()
+    }
 }
 
 const DEFAULT_MAX_ENGINES: usize = 64;

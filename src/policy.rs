@@ -99,12 +99,26 @@ impl Policy {
     /// An engine whose load is not a number comes last. After some twenty calls that were overtaken, the
     /// loads of the last ones decide.
     ///
+    /// Its result is the load as it is. In particular,
+    ///
+    /// - weights are not applied: divide by [`weight`](EngineLoad::weight), or all engines get the same;
+    /// - [`stale_after`](Self::stale_after) does not apply: `stats` may be of a publisher that died long ago, so
+    ///   look at their [`age`](EngineLoad::age);
+    /// - this request is not in `in_flight` yet: add one, or idle engines of different weights are equal;
+    /// - nothing keeps statistics from making an engine look less loaded than it is, as S3 of the README does for
+    ///   the other policies.
+    ///
+    /// Caps, states and exclusions hold as with every policy: engines that may not be chosen are not asked
+    /// for.
+    ///
     /// ```
     /// use headcount::Policy;
-    /// // Twice the weight on what the engine says of itself.
+    /// use std::time::Duration;
+    /// // Twice the weight on what the engine says of itself, if it has said so of late.
     /// let policy = Policy::custom(|engine| {
-    ///     let waiting = engine.stats.map_or(0, |stats| stats.waiting);
-    ///     f64::from(engine.in_flight) + 2.0 * f64::from(waiting)
+    ///     let stats = engine.stats.filter(|_| engine.age < Duration::from_secs(1));
+    ///     let waiting = stats.map_or(0, |stats| stats.waiting);
+    ///     (f64::from(engine.in_flight) + 1.0 + 2.0 * f64::from(waiting)) / f64::from(engine.weight)
     /// });
     /// ```
     pub fn custom(load: impl Fn(&EngineLoad) -> f64 + Send + Sync + 'static) -> Self {

@@ -7,13 +7,13 @@ use crate::layout::PUBLISHER_LOCK;
 use crate::publication::{self, EngineStats};
 use crate::role::Role;
 use crate::table::Table;
+use std::fmt;
 
 /// The right to publish statistics to a table; one process at a time has it.
 ///
 /// It goes back when this is dropped or its process dies, even half-way through a publication, of
 /// which nobody sees anything then.
 #[must_use = "dropping a publisher lets another process take its place"]
-#[derive(Debug)]
 pub struct Publisher {
     table: Table,
     role: Role,
@@ -31,6 +31,14 @@ impl Table {
             table: self.clone(),
             role: role.map_err(|pid| Error::PublisherHeld { pid })?,
         })
+    }
+}
+
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Publisher")
+            .field("table", &self.table)
+            .finish_non_exhaustive()
     }
 }
 

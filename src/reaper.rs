@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::file::Birth;
 use crate::table::Table;
+use std::fmt;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -12,7 +13,6 @@ const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
 
 /// A thread that reaps a table at intervals, until this is dropped.
 #[must_use = "dropping a reaper ends its thread"]
-#[derive(Debug)]
 pub struct Reaper {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -58,6 +58,14 @@ impl Table {
             last_error,
             birth,
         })
+    }
+}
+
+impl fmt::Debug for Reaper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reaper")
+            .field("last_error", &self.last_error())
+            .finish_non_exhaustive()
     }
 }
 

@@ -5,6 +5,7 @@ use crate::engine_id::EngineSelector;
 /// A request to be placed: how much it costs, and where it may or should go.
 ///
 /// Free to make, and borrows what it excludes.
+#[must_use = "a request is placed by `route_with`"]
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Request<'a> {
     pub(crate) tokens: u32,

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::file::{Access, LockFile, Mapping, TableFile, holder};
 use crate::layout::Header;
 use crate::options::Options;
+use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -22,9 +23,18 @@ use std::time::{Duration, Instant};
 /// Put the file on a tmpfs such as `/dev/shm`. A table that another program truncates while it is
 /// mapped is out of contract: the kernel answers with SIGBUS. [`Options::memfd`] makes tables for
 /// which that cannot happen.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Table {
     file: Arc<TableFile>,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("path", &self.path())
+            .field("access", &self.access())
+            .finish_non_exhaustive()
+    }
 }
 
 /// What a [`Table::reap`] has returned to the engines.

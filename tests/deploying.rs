@@ -1,7 +1,7 @@
 //! One deployment a table, and a table that is brought to another configuration.
 
 use headcount::{Cap, Engine, EngineState, Error, Frontend, Options, Permit, Request, Table};
-use headcount_tests::{Actor, Rounds, TestTable, eventually};
+use headcount_tests::{Actor, Rounds, TestTable, eventually, many_engines};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -293,6 +293,35 @@ fn c5_a_cap_of_the_table_on_tokens_can_come_and_go() {
         })
     ));
     assert_eq!(table.tokens(), [0, 0]);
+}
+
+#[test]
+fn k1_an_applier_that_is_killed_leaves_a_valid_table_and_to_apply_again_does_the_rest() {
+    let table = TestTable::new(&many_engines(0).max_engines(200));
+    let frontend = table.join().unwrap();
+    let mut rounds = Rounds::new(25, "kills in the middle of an apply");
+    while rounds.another() {
+        let mut applier = Actor::open(ACTOR, table.path());
+        assert_eq!(applier.ask("apply-forever"), "ok");
+        let start = table.snapshot().max_in_flight;
+        eventually("an apply", || table.snapshot().max_in_flight != start);
+        applier.kill();
+        let is = |which| many_engines(which).open(table.path()).is_ok();
+        rounds.fell(!is(0) && !is(1));
+        let verified = table.verify().unwrap();
+        assert!(verified.is_consistent(), "{verified:?}");
+        drop(frontend.route().unwrap());
+        for which in [1, 0] {
+            drop(table.apply(&many_engines(which)).unwrap());
+            assert!(table.apply(&many_engines(which)).unwrap().is_empty());
+            assert!(is(which));
+            let view = table.snapshot();
+            assert_eq!(
+                (view.engines.len(), view.max_in_flight),
+                (100, Some(100 + which))
+            );
+        }
+    }
 }
 
 /// Tells those who race to end, also if the test fails.

@@ -381,3 +381,32 @@ fn c8_a_route_under_way_acts_by_a_change_that_has_returned() {
         assert_eq!(route.join().unwrap(), 0, "{name}");
     }
 }
+
+#[test]
+fn c4_one_cap_is_changed_and_the_other_stays_whoever_changes_that() {
+    let table = TestTable::new(&Table::options().engine(Engine::named("a").max_tokens(5)));
+    let caps = || {
+        let view = table.snapshot();
+        let engine = view.engine(0).unwrap();
+        (engine.max_in_flight, engine.max_tokens)
+    };
+    table.set_max_in_flight(0, Some(8)).unwrap();
+    assert_eq!(caps(), (Some(8), Some(5)));
+    table.set_max_tokens(0, None).unwrap();
+    assert_eq!(caps(), (Some(8), None));
+    table.set_max_in_flight(0, None).unwrap();
+    assert_eq!(caps(), (None, None));
+    thread::scope(|scope| {
+        let change = |set: fn(&Table, u32) -> headcount::Result<()>| {
+            let table = &table;
+            scope.spawn(move || (1..=100).for_each(|cap| set(table, cap).unwrap()))
+        };
+        change(|table, cap| table.set_max_in_flight(0, Some(cap)));
+        change(|table, cap| table.set_max_tokens(0, Some(cap)));
+    });
+    assert_eq!(caps(), (Some(100), Some(100)));
+    assert!(matches!(
+        table.set_max_tokens(7, None),
+        Err(Error::NoSuchEngine { engine: 7, .. })
+    ));
+}

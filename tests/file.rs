@@ -431,7 +431,7 @@ fn f3_a_memfd_is_sealed_and_inherited_by_a_child() {
 
     let mut stranger = Actor::start(&mut Command::new(ACTOR));
     assert!(
-        stranger.ask("inherit").starts_with("error NotFound"),
+        stranger.ask("inherit").starts_with("error NotPassed"),
         "it was not passed"
     );
 }
@@ -449,9 +449,9 @@ fn a_passed_table_goes_to_that_child_and_no_further() {
     assert!(!theirs.contains("headcount"), "{theirs}");
     // The variable goes further than the descriptor: it must not lead to anything.
     let none = actor.ask("child-inherits");
-    assert!(none.starts_with("error NotFound"), "{none}");
+    assert!(none.starts_with("error NotPassed"), "{none}");
     let another = actor.ask(&format!("child-inherits {}", other.path().display()));
-    assert!(another.starts_with("error NotFound"), "{another}");
+    assert!(another.starts_with("error NotPassed"), "{another}");
     assert_eq!(actor.ask("join"), "slot 0");
     assert_eq!(table.snapshot().frontends.len(), 1);
 }

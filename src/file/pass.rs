@@ -46,11 +46,9 @@ impl Options {
     /// as well, so that no other file is taken for the table that has come to its number.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if none was passed to this very process, and as [`open`](Self::open).
+    /// [`Error::NotPassed`] if none was passed to this very process, and as [`open`](Self::open).
     pub fn inherited(&self) -> Result<Table> {
-        let missing = || Error::NotFound {
-            path: PathBuf::from(format!("a table passed to this process ({VARIABLE})")),
-        };
+        let missing = || Error::NotPassed { variable: VARIABLE };
         let variable = std::env::var_os(VARIABLE).ok_or_else(missing)?;
         let passed = Passed::from_variable(&variable).ok_or_else(missing)?;
         // SAFETY: only borrowed for the calls below, the first of which checks that it is open.

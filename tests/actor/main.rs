@@ -18,6 +18,7 @@
 //! | `publish N`, `publish-forever` | `ok`; statistics that all say the same number |
 //! | `publisher` | `ok` |
 //! | `deploy` | `ok` |
+//! | `apply-forever` | `ok`, and applies the configurations `many_engines(0)` and `(1)` by turns |
 //! | `reap-forever`, `open-forever PATH` | `ok` |
 //! | `add-and-remove-forever` | `ok`; engines of several names |
 //! | `add NAME`, `remove NAME` | the number of the engine |
@@ -60,7 +61,7 @@ use headcount::{
     Deployment, Engine, EngineStats, Error, Frontend, Options, Permit, Publisher, Reaper, Request,
     Table,
 };
-use headcount_tests::monotonic_ns;
+use headcount_tests::{many_engines, monotonic_ns};
 use std::io::{BufRead, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -188,6 +189,14 @@ impl Actor {
             }
             ["deploy"] => {
                 self.deployment = Some(self.table()?.deploy()?);
+                ok()
+            }
+            ["apply-forever"] => {
+                let table = self.table()?.clone();
+                thread::spawn(move || {
+                    let both = [many_engines(0), many_engines(1)];
+                    while both.iter().all(|options| table.apply(options).is_ok()) {}
+                });
                 ok()
             }
             ["publisher"] => {

@@ -144,3 +144,16 @@ pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
+
+/// One of two configurations of a hundred engines that differ in everything that can be applied.
+pub fn many_engines(which: u32) -> Options {
+    let shared = (0..50).map(|n| {
+        headcount::Engine::named(format!("stays-{n}"))
+            .weight((which + 1) as f32)
+            .max_in_flight(10 + which)
+    });
+    let own = (0..50).map(|n| headcount::Engine::named(format!("of-{which}-{n}")));
+    (shared.chain(own))
+        .fold(Table::options(), Options::engine)
+        .max_in_flight(100 + which)
+}
