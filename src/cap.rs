@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::table::Table;
 use std::fmt;
 
-/// The cap that has refused a request; in [`Error::Saturated`](crate::Error::Saturated).
+/// The cap that has refused a request; in [`Error::Saturated`].
 ///
 /// Engines are looked at before the table, and requests before tokens. So `EngineTokens` means that an
 /// engine had a place for the request but not for its tokens, and the two caps of the table are named only
@@ -105,7 +105,7 @@ pub struct Refusals {
     pub table_requests: u64,
     /// Refused by [`Cap::TableTokens`].
     pub table_tokens: u64,
-    /// Refused with [`Error::Unavailable`](crate::Error::Unavailable).
+    /// Refused with [`Error::Unavailable`].
     pub unavailable: u64,
 }
 

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// One thing in which a table differs from the options that are asked for; in
-/// [`Error::Differs`](crate::Error::Differs) and [`Changes`](crate::Changes).
+/// [`Error::Differs`] and [`Changes`](crate::Changes).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Difference {
@@ -45,7 +45,7 @@ impl Difference {
         self.option == ENGINE && self.asked == ABSENT
     }
 
-    /// Whether [`Table::apply`](crate::Table::apply) can change it. What a table was created with stays.
+    /// Whether [`Table::apply`] can change it. What a table was created with stays.
     pub fn can_be_changed(&self) -> bool {
         !["max_engines", "max_frontends", "lanes", "mode"].contains(&self.option)
     }
