@@ -13,7 +13,7 @@ pub const MAX_ENGINES: usize = layout::MAX_ENGINES;
 /// most so many.
 pub const MAX_FRONTENDS: usize = MAX_LANES;
 
-/// The most requests in flight on one engine, and on all engines of a table that has a cap: 1,048,575.
+/// The most requests in flight on one engine: 1,048,575.
 pub const MAX_IN_FLIGHT: u32 = MAX_REQUESTS;
 
 #[cfg(test)]

@@ -124,10 +124,12 @@ impl Options {
 
     /// The most requests in flight on all engines together. Default: no such cap.
     ///
-    /// It is kept in one more word that every request goes through, so it costs a second operation
-    /// a request, and all frontends meet there. It is never exceeded. A `route` that has taken the
-    /// last place under it and finds that its engine's count has changed gives the place back and
-    /// chooses again; whoever asks in between is told [`Error::Saturated`]. At most 1,048,575.
+    /// It costs two more operations a request when that is placed, on one word at which all frontends meet,
+    /// and a look at each engine; none when it finishes. It is never exceeded. A request that finds room but
+    /// for those that are just being placed waits for these for some microseconds, and is told
+    /// [`Error::Saturated`] if one of them has not been placed by then. So a process that is stopped in the
+    /// middle of a `route` keeps one place more from others than it has requests. [`Table::apply`] changes the
+    /// cap.
     pub fn max_in_flight(mut self, requests: u32) -> Self {
         self.max_in_flight = Some(requests);
         self

@@ -3,6 +3,7 @@
 use super::{Catcher, Mutant, fault};
 
 const REFUSAL: &str = "src/choose/refusal.rs";
+const PLACE: &str = "src/algorithm/place.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
@@ -49,5 +50,80 @@ pub(super) const FAULTS: &[Mutant] = &[
             "        let mut placed = place().inspect_err(|error| self.count_refusal(error));\n",
         )],
         Catcher::Test("refusals", "a_request_that_a_reap_made_room_for"),
+    ),
+    fault(
+        "a deployment does not look whether there is one",
+        "src/deployment.rs",
+        &[(
+            "Role::take(self, DEPLOYMENT_LOCK, holder, \"locking the deployment of\")?",
+            "Role::take(self, 3 + u64::from(std::process::id()) % 9, holder, \"locking\")?",
+        )],
+        Catcher::Test("deploying", "a_table_has_one_deployment"),
+    ),
+    fault(
+        "to apply does not take the deployment's place",
+        "src/apply.rs",
+        &[("self.deploy()?.apply(options)", "self.bring_to(options)")],
+        Catcher::Test("deploying", "apply_changes_nothing_if"),
+    ),
+    fault(
+        "an engine that is changed by an apply takes requests again",
+        "src/apply.rs",
+        &[(
+            "engines.mark(slot, |word| Some(word.state()));",
+            "engines.mark(slot, |_| Some(RowState::Active));",
+        )],
+        Catcher::Test("deploying", "apply_brings_a_living_table"),
+    ),
+    fault(
+        "a first cap of the table overlooks who is counted without one",
+        PLACE,
+        &[(
+            "        self.announce_all();\n        self.announce_all();\n",
+            "        self.announce_all();\n",
+        )],
+        Catcher::Model("c4_a_first_cap_of_the_table"),
+    ),
+    fault(
+        "a cap of the table is changed without a mark",
+        PLACE,
+        &[(
+            "        self.announce_all();\n        self.announce_all();\n",
+            "",
+        )],
+        Catcher::Model("c4_a_lowered_cap_of_the_table"),
+    ),
+    fault(
+        "engines are added up before the requests that are being placed are read",
+        PLACE,
+        &[
+            (
+                "            let being_placed = self.counter.observe(self.total_row());\n",
+                "            let taken = self.taken(true);\n            let being_placed = self.counter.observe(self.total_row());\n",
+            ),
+            (
+                "            let taken = self.taken(caps.tokens.is_some());\n",
+                "",
+            ),
+        ],
+        Catcher::Model("c4_the_last_free_place_of_the_table"),
+    ),
+    fault(
+        "requests that are being placed do not count below the table's cap",
+        PLACE,
+        &[(
+            "match caps.full(taken.plus(being_placed), share) {",
+            "match caps.full(taken, share) {",
+        )],
+        Catcher::Model("c4_the_last_free_place_of_the_table"),
+    ),
+    fault(
+        "a cap that the options do not set stays",
+        "src/apply.rs",
+        &[(
+            "engines.rows().set_total_caps(options.total_caps());",
+            "let asked = options.total_caps();\n        if !asked.is_none() {\n            engines.rows().set_total_caps(asked);\n        }",
+        )],
+        Catcher::Test("deploying", "apply_leaves_what"),
     ),
 ];
