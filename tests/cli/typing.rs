@@ -184,6 +184,9 @@ fn an_unknown_engine_is_answered_with_the_one_that_was_meant_and_all_there_are()
         said.ends_with("; its engines are gpu-0, gpu-1, gpu-2\n"),
         "{said}"
     );
+    // With the variable, a path that is none is taken for an engine.
+    let said = with_variable(scene.path(), "drain /nowhere/table gpu-0").refused(2);
+    assert!(said.contains(", and no file of that name; "), "{said}");
     let many = TestTable::new(&Table::options().engines(30));
     let said = on(many.path(), "cap PATH @30 2").refused(2);
     assert!(

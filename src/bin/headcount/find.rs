@@ -69,8 +69,13 @@ fn unknown(table: &Table, view: &View, name: &str) -> Failure {
         1 => format!("its only engine is {listed}"),
         _ => format!("its engines are {listed}"),
     };
+    // It was meant as a path, perhaps, which goes before the table that the environment names.
+    let no_file = match name.starts_with('/') {
+        true => ", and no file of that name",
+        false => "",
+    };
     Failure::usage(format!(
-        "there is no engine {:?} in {}; {meant}{all}",
+        "there is no engine {:?} in {}{no_file}; {meant}{all}",
         printable(name),
         table.path().display()
     ))
