@@ -72,4 +72,34 @@ pub(super) const FAULTS: &[Mutant] = &[
         &[("        app.over = None;\n", "")],
         Catcher::Test("cli", "a_question_is_seen"),
     ),
+    fault(
+        "a dry run changes the table",
+        "src/bin/headcount/apply.rs",
+        &[("} else if self.dry_run {", "} else if false {")],
+        Catcher::Test("cli", "a_living_table_comes"),
+    ),
+    fault(
+        "a cap of the table that is to go is not seen to differ",
+        "src/bin/headcount/apply.rs",
+        &[("if has != asked {", "if has < asked {")],
+        Catcher::Test("cli", "a_living_table_comes"),
+    ),
+    fault(
+        "a cap of all that is not named goes",
+        "src/bin/headcount/caps.rs",
+        &[(
+            "self.max_in_flight_total.or(Some(Cap(requests)))",
+            "self.max_in_flight_total",
+        )],
+        Catcher::Test("cli", "the_caps_of_a_living_table"),
+    ),
+    fault(
+        "refusals for one reason are shown as those for another",
+        "src/bin/headcount/reading.rs",
+        &[(
+            "\"engine_tokens\" => \"engines' caps on tokens\"",
+            "\"engine_tokens\" => \"engines' caps on requests\"",
+        )],
+        Catcher::Test("cli", "refusals_are_shown"),
+    ),
 ];
