@@ -200,6 +200,12 @@ fn weights_caps_on_tokens_and_refusals_are_on_the_screen() {
         screen[2].starts_with("! engine gpu-0 has 924 of at most 1000 tokens"),
         "{screen:#?}"
     );
+    let deployment = table.deploy().unwrap();
+    let pid = std::process::id();
+    terminal.wait_for("the deployment", |screen| {
+        screen[1].ends_with(&format!(", no snapshot, deployment pid {pid}"))
+    });
+    drop(deployment);
     let frontend = table.join().unwrap();
     let request = Request::new().tokens(154).pin(0_usize);
     terminal.wait_for("refusals per second", |screen| {

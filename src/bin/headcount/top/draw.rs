@@ -189,6 +189,8 @@ fn summary(app: &App, width: usize) -> Line<'static> {
         parts.insert(0, format!("{}/s refused", rate(refused)));
         parts.insert(3, format!("refused for {}", reason_name(reason)));
     }
+    let deployment = reading.view.deployment;
+    parts.extend(deployment.map(|pid| format!("deployment pid {pid}")));
     for part in parts {
         if line.len() + part.len() + 2 <= width {
             line += &format!(", {part}");
