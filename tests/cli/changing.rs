@@ -231,6 +231,35 @@ fn an_engine_that_is_replaced_before_it_is_changed_is_not_mistaken_for_the_other
 }
 
 #[test]
+fn a_cap_that_is_not_named_is_not_set_to_what_it_was() {
+    let mut fell = 0;
+    for round in 0..60 {
+        let table = TestTable::new(&Table::options().engine(Engine::named("a")));
+        // The command finds the engine, and waits for its turn.
+        let list = hold_the_engine_list(table.path());
+        let ran = on_while(table.path(), "cap PATH a 7", || {
+            thread::sleep(Duration::from_millis(60));
+            drop(list);
+            table.set_max_tokens(0, Some(900 + round)).unwrap();
+        });
+        let engine = &table.snapshot().engines[0];
+        assert_eq!(
+            (engine.max_in_flight, engine.max_tokens),
+            (Some(7), Some(900 + round))
+        );
+        // Then the other change came before it.
+        fell += u32::from(
+            ran.fine()
+                .contains(&format!("at most {} tokens", 900 + round)),
+        );
+        if fell == 3 {
+            return;
+        }
+    }
+    panic!("the command was always first");
+}
+
+#[test]
 fn caps_and_weights_change() {
     let scene = Scene::new();
     let caps = || {

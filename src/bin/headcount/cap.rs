@@ -49,17 +49,18 @@ impl SetCap {
         };
         let table = source.open()?;
         let engine = find(&table, name)?;
-        let caps = || {
-            let view = table.snapshot();
-            view.engine(engine.id)
-                .map(|e| (e.max_in_flight, e.max_tokens))
-        };
-        let (old_requests, old_tokens) = caps().unwrap_or_default();
-        let requests = requests.map_or(old_requests, |cap| cap.0);
-        let tokens = self.max_tokens.map_or(old_tokens, |cap| cap.0);
-        table.set_caps(engine.id, requests, tokens)?;
-        // A cap beyond what can be counted is none.
-        let (requests, tokens) = caps().unwrap_or((requests, tokens));
+        // Each for itself: another process may be changing the other.
+        match (requests, self.max_tokens) {
+            (Some(requests), Some(tokens)) => table.set_caps(engine.id, requests.0, tokens.0)?,
+            (Some(requests), None) => table.set_max_in_flight(engine.id, requests.0)?,
+            (None, Some(tokens)) => table.set_max_tokens(engine.id, tokens.0)?,
+            (None, None) => {}
+        }
+        let view = table.snapshot();
+        let engine_view = view.engine(engine.id);
+        // A cap beyond what can be counted is none. The engine may be gone already.
+        let (requests, tokens) =
+            engine_view.map_or((None, None), |e| (e.max_in_flight, e.max_tokens));
         let name = printable(&engine.name);
         print(&format!("{name}: {}\n", said(requests, tokens)))?;
         Ok(Outcome::Fine)
@@ -72,10 +73,12 @@ impl SetCap {
             ));
         }
         let table = source.open()?;
+        // So that no other process changes the other cap between the look and the change.
+        let deployment = table.deploy()?;
         let view = table.snapshot();
         let totals = self.totals.or(view.max_in_flight, view.max_tokens);
         // Options that name no engine leave the engines as they are.
-        table.apply(&totals.set_in(Table::options()))?;
+        deployment.apply(&totals.set_in(Table::options()))?;
         let view = table.snapshot();
         let said = said(view.max_in_flight, view.max_tokens);
         print(&format!("all engines together: {said}\n"))?;

@@ -184,8 +184,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "the command caps whichever engine has the slot",
         "src/bin/headcount/cap.rs",
         &[(
-            "set_caps(engine.id, requests",
-            "set_caps(engine.id.index(), requests",
+            "set_max_in_flight(engine.id, requests.0)",
+            "set_max_in_flight(engine.id.index(), requests.0)",
         )],
         Catcher::Test("cli", "an_engine_that_is_replaced"),
     ),
