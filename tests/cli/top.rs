@@ -49,7 +49,11 @@ fn the_screen_is_right_at_80_by_24() {
         return;
     };
     // The rates are there once there are two looks.
-    let screen = terminal.wait_for_text("  0.0   0.0 ");
+    let screen = terminal.wait_for("all of it", |screen| {
+        screen.len() == 24
+            && screen[5].contains("  0.0   0.0 ")
+            && screen[23].contains("arrows choose")
+    });
     let screen = plain(&screen, &scene);
     assert_eq!(screen.len(), 24);
     assert_eq!(screen[0], "PATH 9 in flight");
@@ -98,9 +102,12 @@ fn the_screen_is_right_at_other_sizes_and_after_a_resize() {
     let Some((mut scene, terminal)) = watched(120, 40) else {
         return;
     };
-    let wide = terminal.wait_for_text("TOKENS   CAP");
-    assert!(wide[4].ends_with("200    64"), "{wide:#?}");
-    assert!(wide[39].starts_with("q quit"), "{wide:#?}");
+    terminal.wait_for("all of it", |wide| {
+        wide.len() == 40
+            && wide[2].ends_with("TOKENS   CAP")
+            && wide[4].ends_with("200    64")
+            && wide[39].starts_with("q quit")
+    });
     terminal.resize(40, 10);
     let small = terminal.wait_for("it is drawn anew", |screen| {
         screen.len() == 10 && screen[0].ends_with(" 9 in flight") && screen[9].starts_with("q ")
@@ -189,17 +196,17 @@ fn weights_caps_on_tokens_and_refusals_are_on_the_screen() {
     let Some((table, _permits, terminal)) = weighty(120, 30) else {
         return;
     };
-    let screen = terminal.wait_for_text("WEIGHT");
-    assert!(screen[3].contains("TOKENS TOK-CAP"), "{screen:#?}");
-    let words: Vec<_> = screen[4].split_whitespace().collect();
-    assert!(
-        words.contains(&"3") && words.contains(&"1000"),
-        "{screen:#?}"
-    );
-    assert!(
-        screen[2].starts_with("! engine gpu-0 has 924 of at most 1000 tokens"),
-        "{screen:#?}"
-    );
+    terminal.wait_for("weights and caps on tokens", |screen| {
+        if screen.len() < 30 {
+            return false;
+        }
+        let words: Vec<_> = screen[4].split_whitespace().collect();
+        screen[2].starts_with("! engine gpu-0 has 924 of at most 1000 tokens")
+            && screen[3].contains("WEIGHT")
+            && screen[3].contains("TOKENS TOK-CAP")
+            && words.contains(&"3")
+            && words.contains(&"1000")
+    });
     let deployment = table.deploy().unwrap();
     let pid = std::process::id();
     terminal.wait_for("the deployment", |screen| {

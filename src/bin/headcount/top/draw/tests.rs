@@ -10,7 +10,7 @@ use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use std::time::{Duration, Instant};
 
 fn app(engines: usize) -> App {
-    let mut options = Table::options();
+    let mut options = Table::options().engines(0);
     for n in 0..engines {
         options = options.engine(Engine::named(format!("http://10.0.0.{n}:8000")).max_in_flight(4));
     }
