@@ -178,8 +178,7 @@ async def working(state: dict[str, Any]) -> AsyncIterator[None]:
             raise ValueError(
                 f"ROUTER_ENGINES names {engine!r}; give addresses, as in http://10.0.0.7:8000"
             )
-    engines = [headcount.Engine(url, max_in_flight=MOST_PER_ENGINE) for url in ENGINES]
-    table = headcount.Table.open_or_create(TABLE, engines=engines)
+    table = opened()
     exchange = Exchange(SILENCE)
     # What a killed worker held is free again within a second.
     with table.reap_every(1.0):
@@ -188,6 +187,22 @@ async def working(state: dict[str, Any]) -> AsyncIterator[None]:
             tasks.start_soon(end_with_the_table, table)
             yield
             tasks.cancel_scope.cancel()
+
+
+def opened() -> headcount.Table:
+    """The table that all workers share. It is made, or brought to this configuration, if no one uses it."""
+    engines = [headcount.Engine(url, max_in_flight=MOST_PER_ENGINE) for url in ENGINES]
+    try:
+        return headcount.Table.open_or_create(TABLE, engines=engines)
+    except headcount.Differs:
+        table = headcount.Table.open(TABLE)
+        view = table.snapshot()
+        if not any(frontend.alive for frontend in view.frontends):
+            table.apply(engines)
+        elif {engine.name for engine in view.engines} != set(ENGINES):
+            raise  # another router's
+        # Else an operator has changed weights or caps meanwhile.
+        return table
 
 
 async def end_with_the_table(table: headcount.Table) -> None:

@@ -62,6 +62,8 @@ from headcount._native import (
 )
 from headcount._policy import PolicyName
 from headcount._view import (
+    Changes,
+    Difference,
     EngineView,
     Fault,
     FrontendView,
@@ -74,9 +76,11 @@ from headcount._view import (
 
 __all__ = [
     "Busy",
+    "Changes",
     "Checksum",
     "Deployed",
     "Deployment",
+    "Difference",
     "Differs",
     "Engine",
     "EngineId",

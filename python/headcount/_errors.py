@@ -7,7 +7,10 @@ by a call that raises, and the table works on as before.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from headcount._view import Difference
 
 
 class Error(Exception):
@@ -158,10 +161,13 @@ class Option(Error, ValueError):
 class Differs(Error):
     """The table at that path has other engines or caps than were asked for, or was created with other sizes.
 
-    The attributes are those of the first thing that differs; the message names more. Nothing was changed.
+    ``engine`` to ``asked`` are those of the first thing that differs. Nothing was changed; ``Table.apply`` changes
+    all but what a table was created with.
     """
 
     path: Path
+    differences: list[Difference]
+    """All that differs."""
     engine: str | None
     """The name of the engine that differs. None: the table itself."""
     option: str

@@ -8,7 +8,7 @@ from typing import Final, Literal, NoReturn, final
 
 from headcount._engine import Engine, EngineId, EngineStats
 from headcount._policy import PolicyName
-from headcount._view import Reaped, Verification, View
+from headcount._view import Changes, Reaped, Verification, View
 
 __all__ = [
     "__version__",
@@ -59,9 +59,11 @@ class Table:
         """Opens the table at ``path``, or creates it if there is none.
 
         Any number of processes may do so at once: they end in one table. Opening returns what dead
-        frontends held. Options that are given must be those that an existing table was created with.
+        frontends held. Options that are given must be those that an existing table has now: what differs is
+        named by Differs, and ``apply`` changes it.
 
-        engines: how many (named "0", "1" and so on), or a list of Engine or of names.
+        engines: how many (named "0", "1" and so on), or a list of Engine or of names; for a new table, 0 or
+        an empty list if they come later.
         max_engines: room for so many, 1 to 4,096; default 64.
         max_frontends: how many processes can join, 1 to 4,095; default 64.
         lanes: how many threads of a process can route at the same instant without waiting; default 4.
@@ -139,6 +141,29 @@ class Table:
         of a deployment, before it changes anything; frontends do not need it.
 
         Raises Deployed, ReadOnly, Io.
+        """
+    def apply(
+        self,
+        engines: _Engines | None = None,
+        *,
+        max_engines: int | None = None,
+        max_frontends: int | None = None,
+        lanes: int | None = None,
+        max_in_flight: int | None = None,
+        max_tokens: int | None = None,
+        mode: int | None = None,
+    ) -> Changes:
+        """Brings the table to these options while its frontends go on: adds and removes engines, and changes their
+        weights and caps and the table's own caps. Returns what was changed: Changes. Options as for
+        ``open_or_create``.
+
+        An engine that is there already, by its name, keeps its state and what is in flight on it. Without
+        ``engines`` all stay as they are; a cap of the table that is not given is taken away. What a table was
+        created with cannot be changed.
+
+        Takes the place of the deployment meanwhile; who has it calls ``Deployment.apply``.
+
+        Raises Deployed, Differs, EnginesFull, EngineName, NameTaken, Weight, ReadOnly, Busy, Io.
         """
     def snapshot(self) -> View:
         """A look at the whole table, for people and metrics: a View. Disturbs nobody."""
@@ -248,6 +273,21 @@ class Deployment:
     @property
     def table(self) -> Table:
         """The table that it serves. Not after ``close``."""
+    def apply(
+        self,
+        engines: _Engines | None = None,
+        *,
+        max_engines: int | None = None,
+        max_frontends: int | None = None,
+        lanes: int | None = None,
+        max_in_flight: int | None = None,
+        max_tokens: int | None = None,
+        mode: int | None = None,
+    ) -> Changes:
+        """As ``Table.apply``, by the deployment itself.
+
+        Raises Differs, EnginesFull, EngineName, NameTaken, Weight, Busy, Io, and ValueError after ``close``.
+        """
     def close(self) -> None:
         """Gives the place back. A second time changes nothing."""
     def __enter__(self) -> Deployment: ...

@@ -6,7 +6,7 @@ after the other, while others go on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from headcount._engine import EngineId, EngineStats
@@ -155,3 +155,43 @@ class Verification:
     def is_consistent(self) -> bool:
         """Whether nothing is inconsistent. What was busy may be."""
         return not self.faults
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing in which a table differs, or differed, from the options that were asked for."""
+
+    engine: str | None
+    """The name of the engine. None: the table itself."""
+    option: str
+    """The option that differs; "engine" if the engine is there and was not asked for, or the other way
+    round."""
+    found: str
+    """What the table has, or had: a number, "none" for no cap, or "absent" for an engine."""
+    asked: str
+    """What was asked for, in the same form."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What ``Table.apply`` has changed: false if nothing. As a text, one line for each change."""
+
+    differences: list[Difference]
+    """Each thing that was changed, from what was found to what was asked for."""
+    _text: str = field(repr=False, compare=False)
+
+    @property
+    def added(self) -> list[str]:
+        """The names of the engines that were added."""
+        return [it.engine for it in self.differences if it.engine and it.found == "absent"]
+
+    @property
+    def removed(self) -> list[str]:
+        """The names of the engines that were removed."""
+        return [it.engine for it in self.differences if it.engine and it.asked == "absent"]
+
+    def __bool__(self) -> bool:
+        return bool(self.differences)
+
+    def __str__(self) -> str:
+        return self._text

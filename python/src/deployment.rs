@@ -1,7 +1,12 @@
 //! The one deployment that a table serves.
 
+use crate::argument::{Count, Mode, Tokens};
+use crate::engine::Engines;
+use crate::error::OrRaise;
+use crate::options::Asked;
 use crate::ready::Ready;
 use crate::table::{Opened, Table, of_this_process};
+use crate::view;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -27,6 +32,42 @@ impl Deployment {
         let deployment = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let deployment = deployment.as_ref().ok_or_else(closed)?;
         Ok(Table(deployment.table().clone(), self.1))
+    }
+
+    /// As ``Table.apply``, by the deployment itself.
+    ///
+    /// Raises Differs, EnginesFull, EngineName, NameTaken, Weight, Busy, Io, and ValueError after ``close``.
+    #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
+        max_in_flight=None, max_tokens=None, mode=None))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments of Python
+    fn apply<'py>(
+        &self,
+        py: Python<'py>,
+        engines: Option<Engines>,
+        max_engines: Option<Count>,
+        max_frontends: Option<Count>,
+        lanes: Option<Count>,
+        max_in_flight: Option<Tokens>,
+        max_tokens: Option<Tokens>,
+        mode: Option<Mode>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let asked = Asked {
+            engines,
+            max_engines,
+            max_frontends,
+            lanes,
+            max_in_flight,
+            max_tokens,
+            mode,
+            any_owner: false,
+        };
+        let options = asked.into();
+        let changes = py.detach(|| {
+            let deployment = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let deployment = deployment.as_ref().ok_or_else(closed)?;
+            Ok::<_, PyErr>(deployment.apply(&options))
+        })?;
+        view::changes(py, &changes.or_raise(py)?)
     }
 
     /// Gives the place back. A second time changes nothing.

@@ -1,6 +1,7 @@
 //! The library's errors as Python's exceptions, which `headcount/_errors.py` defines.
 
-use headcount::Error;
+use crate::view;
+use headcount::{Difference, Error};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyModule, PyType};
@@ -28,6 +29,7 @@ enum Field<'a> {
     Owned(String),
     /// `None`.
     Nothing,
+    Differences(&'a [Difference]),
     Path(&'a Path),
 }
 
@@ -52,7 +54,10 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             Field::Text(text) => exception.setattr(name, text)?,
             Field::Owned(text) => exception.setattr(name, text)?,
             Field::Path(path) => exception.setattr(name, path)?,
-            Field::Nothing => exception.setattr(name, exception.py().None())?,
+            Field::Differences(all) => {
+                exception.setattr(name, view::differences(py, all)?)?;
+            }
+            Field::Nothing => exception.setattr(name, py.None())?,
         }
     }
     Ok(PyErr::from_value(exception))
@@ -78,6 +83,7 @@ fn message(error: &Error) -> String {
     (error.to_string())
         .replace("`Table::", "`Table.")
         .replace("`any_owner(true)`", "`any_owner=True`")
+        .replace("`engines(0)`", "`engines=0`")
 }
 
 /// The name of the error's kind, and what it says besides its message.
@@ -142,7 +148,8 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
             vec![("option", Text(option)), ("found", Number(*found))],
         ),
         Error::Differs { path, differences } => {
-            let mut fields = vec![("path", Path(path))];
+            let all = Field::Differences(differences);
+            let mut fields = vec![("path", Path(path)), ("differences", all)];
             if let Some(first) = differences.first() {
                 fields.extend([
                     ("engine", first.engine.as_deref().map_or(Nothing, Text)),

@@ -23,6 +23,8 @@ impl From<Asked> for Options {
         match asked.engines {
             Some(Engines::Numbered(Count(count))) => options = options.engines(count),
             Some(Engines::Listed(engines)) => {
+                // An empty list says that there are none.
+                options = options.engines(0);
                 for engine in engines {
                     options = options.engine(engine.0);
                 }

@@ -64,9 +64,11 @@ impl Table {
     /// Opens the table at ``path``, or creates it if there is none.
     ///
     /// Any number of processes may do so at once: they end in one table. Opening returns what dead
-    /// frontends held. Options that are given must be those that an existing table was created with.
+    /// frontends held. Options that are given must be those that an existing table has now: what differs is
+    /// named by Differs, and ``apply`` changes it.
     ///
-    /// engines: how many (named "0", "1" and so on), or a list of Engine or of names.
+    /// engines: how many (named "0", "1" and so on), or a list of Engine or of names; for a new table, 0 or
+    /// an empty list if they come later.
     /// max_engines: room for so many, 1 to 4,096; default 64.
     /// max_frontends: how many processes can join, 1 to 4,095; default 64.
     /// lanes: how many threads of a process can route at the same instant without waiting; default 4.
@@ -236,6 +238,45 @@ impl Table {
     fn deploy(&self, py: Python<'_>) -> PyResult<Deployment> {
         let deployment = py.detach(|| self.0.deploy()).or_raise(py)?;
         Ok(Deployment::new(deployment, self.1))
+    }
+
+    /// Brings the table to these options while its frontends go on: adds and removes engines, and changes their
+    /// weights and caps and the table's own caps. Returns what was changed: Changes. Options as for
+    /// ``open_or_create``.
+    ///
+    /// An engine that is there already, by its name, keeps its state and what is in flight on it. Without
+    /// ``engines`` all stay as they are; a cap of the table that is not given is taken away. What a table was
+    /// created with cannot be changed.
+    ///
+    /// Takes the place of the deployment meanwhile; who has it calls ``Deployment.apply``.
+    ///
+    /// Raises Deployed, Differs, EnginesFull, EngineName, NameTaken, Weight, ReadOnly, Busy, Io.
+    #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
+        max_in_flight=None, max_tokens=None, mode=None))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments of Python
+    fn apply<'py>(
+        &self,
+        py: Python<'py>,
+        engines: Option<Engines>,
+        max_engines: Option<Count>,
+        max_frontends: Option<Count>,
+        lanes: Option<Count>,
+        max_in_flight: Option<Tokens>,
+        max_tokens: Option<Tokens>,
+        mode: Option<Mode>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let asked = Asked {
+            engines,
+            max_engines,
+            max_frontends,
+            lanes,
+            max_in_flight,
+            max_tokens,
+            mode,
+            any_owner: false,
+        };
+        let options = asked.into();
+        view::changes(py, &py.detach(|| self.0.apply(&options)).or_raise(py)?)
     }
 
     /// A look at the whole table, for people and metrics: a View. Disturbs nobody.

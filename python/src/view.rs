@@ -1,7 +1,7 @@
 //! A look at the whole table, as the dataclasses of `headcount/_view.py`.
 
 use crate::engine::state;
-use headcount::{EngineId, EngineStats, Reaped, Verification, View};
+use headcount::{Changes, Difference, EngineId, EngineStats, Reaped, Verification, View};
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
 use std::time::UNIX_EPOCH;
@@ -109,6 +109,25 @@ pub(crate) fn verification<'py>(
     let faults: Vec<_> = faults.collect::<PyResult<_>>()?;
     let fields = (faults, &found.busy, found.counts, found.ledgers);
     made(py, VIEW, "Verification", fields)
+}
+
+/// A `headcount.Changes`.
+pub(crate) fn changes<'py>(py: Python<'py>, changes: &Changes) -> PyResult<Bound<'py, PyAny>> {
+    let differences = differences(py, &changes.differences)?;
+    let text = changes.to_string();
+    made(py, VIEW, "Changes", (differences, text.trim_end()))
+}
+
+/// `headcount.Difference`s.
+pub(crate) fn differences<'py>(
+    py: Python<'py>,
+    differences: &[Difference],
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let made = |it: &Difference| {
+        let fields = (&it.engine, it.option, &it.found, &it.asked);
+        made(py, VIEW, "Difference", fields)
+    };
+    differences.iter().map(made).collect()
 }
 
 fn stats<'py>(py: Python<'py>, stats: &EngineStats) -> PyResult<Bound<'py, PyAny>> {

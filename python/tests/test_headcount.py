@@ -169,10 +169,10 @@ def test_errors_have_kinds(table: Table, frontend: Frontend, path: Path) -> None
     assert str(path) in str(missing.value)
     Table.create(path, engines=2, max_in_flight=1)
     with pytest.raises(headcount.Exists):
-        Table.create(path)
+        Table.create(path, engines=1)
     with pytest.raises(headcount.Differs) as differs:
         Table.open_or_create(path, engines=3)
-    assert differs.value.option == "engines"
+    assert (differs.value.engine, differs.value.option) == ("2", "engine")
     with pytest.raises(headcount.ReadOnly):
         Table.open_read_only(path).join()
     with pytest.raises(headcount.Saturated):

@@ -146,7 +146,7 @@ def test_arguments_of_a_wrong_type_are_told_in_pythons_words(
 @pytest.mark.parametrize("mode, meant", [(660, "0o660"), (600, "0o600"), (664, "0o664")])
 def test_a_mode_in_decimal_is_told_in_octal(path: Path, mode: int, meant: str) -> None:
     with pytest.raises(headcount.Option) as raised:
-        Table.create(path, mode=mode)
+        Table.create(path, engines=1, mode=mode)
     assert str(raised.value).startswith(f"mode is {mode:#o}, but it must be ")
     assert str(raised.value).endswith(f"did you mean {meant}?")
     assert raised.value.found == mode
@@ -155,11 +155,11 @@ def test_a_mode_in_decimal_is_told_in_octal(path: Path, mode: int, meant: str) -
 def test_a_mode_that_is_none_is_told_how_one_is_written(path: Path) -> None:
     for bad in (0o400, 0o1777, 999):
         with pytest.raises(headcount.Option, match="in octal, as in 0o660"):
-            Table.create(path, mode=bad)
+            Table.create(path, engines=1, mode=bad)
     for bad in (-1, 1 << 40):
         with pytest.raises(ValueError, match=f"{bad} cannot be permission bits"):
-            Table.create(path, mode=bad)
-    Table.create(path, mode=0o660)
+            Table.create(path, engines=1, mode=bad)
+    Table.create(path, engines=1, mode=0o660)
     assert path.stat().st_mode & 0o777 == 0o660
 
 
@@ -198,7 +198,9 @@ def test_messages_use_pythons_names(table: Table, path: Path) -> None:
         os.chown(path, 12345, -1)
         tell(lambda: Table.open(path))
         assert "`any_owner=True`" in told[-1]
-    assert [text for text in told if "::" in text or "(true)" in text] == []
+    tell(lambda: Table.memfd())
+    assert "`engines=0`" in told[-1]
+    assert [text for text in told if "::" in text or "(true)" in text or "(0)" in text] == []
     assert ["`Table." in text for text in told[:4]] == [True] * 4
 
 
@@ -222,7 +224,7 @@ def test_errors_of_the_system_have_what_an_oserror_has(path: Path) -> None:
     missing = raised(lambda: Table.open(path))
     assert (missing.errno, missing.filename) == (errno.ENOENT, str(path))
     Table.create(path, engines=1)
-    assert raised(lambda: Table.create(path)).errno == errno.EEXIST
+    assert raised(lambda: Table.create(path, engines=1)).errno == errno.EEXIST
     assert raised(lambda: Table.create("/proc/headcount", engines=1)).errno is not None
     path.chmod(0o666)
     wide = raised(lambda: Table.open(path))
@@ -389,6 +391,65 @@ def test_a_table_serves_one_deployment(path: Path) -> None:
         assert table.snapshot().deployment == os.getpid()
     deployment.close()
     table.deploy().close()
+
+
+def test_a_living_table_is_brought_to_a_configuration(path: Path) -> None:
+    options: dict[str, Any] = {"engines": [Engine("a", max_in_flight=8), "b"], "max_engines": 8}
+    table = Table.create(path, **options)
+    frontend = table.join()
+    a, b = frontend.route(pin=0), frontend.route(pin=1)
+    table.drain(0)
+    options["engines"] = [Engine("a", max_in_flight=9), "c"]
+    options["max_in_flight"] = 60
+    with pytest.raises(headcount.Differs, match="`Table.apply`") as differs:
+        Table.open_or_create(path, **options)
+    first = differs.value.differences[0]
+    told = (differs.value.engine, differs.value.option, differs.value.found, differs.value.asked)
+    assert told == (first.engine, first.option, first.found, first.asked)
+    assert headcount.Difference("a", "max_in_flight", "8", "9") in differs.value.differences
+    changes = table.apply(**options)
+    assert changes
+    assert (changes.added, changes.removed) == (["c"], ["b"])
+    assert sorted(str(changes).splitlines()) == [
+        "engine a: max_in_flight 8, now 9",
+        "engine b: removed",
+        "engine c: added",
+        "max_in_flight none, now 60",
+    ]
+    assert headcount.Difference(None, "max_in_flight", "none", "60") in changes.differences
+    view = table.snapshot()
+    assert view.max_in_flight == 60
+    assert [(e.name, e.state, e.in_flight) for e in view.engines] == [
+        ("a", "draining", 1),
+        ("b", "leaving", 1),
+        ("c", "active", 0),
+    ]
+    # The same again changes nothing, and is what opens the table now.
+    assert not table.apply(**options)
+    assert str(table.apply(**options)) == ""
+    Table.open_or_create(path, **options)
+    # What a table was created with stays.
+    with pytest.raises(headcount.Differs) as fixed:
+        table.apply(**{**options, "engines": ["d"], "max_engines": 9})
+    assert "max_engines" in [it.option for it in fixed.value.differences]
+    assert table.find("d") is None
+    # One deployment at a time.
+    with table.deploy() as deployment:
+        with pytest.raises(headcount.Deployed):
+            table.apply(**options)
+        assert deployment.apply(engines=["a"]).removed == ["c"]
+        assert deployment.apply(engines=[], max_in_flight=60).removed == ["a"]
+        assert table.snapshot().max_in_flight == 60
+        # Without engines all stay, and without a cap there is none.
+        deployment.apply(engines=["e"])
+        assert not deployment.apply()
+        assert (table.find("e") is not None, table.snapshot().max_in_flight) == (True, None)
+    with pytest.raises(ValueError, match="closed"):
+        deployment.apply(engines=["a"])
+    with pytest.raises(TypeError, match="engines must be a number"):
+        table.apply(engines="a")
+    for permit in (a, b):
+        permit.release()
 
 
 def test_a_health_check_does_not_undo_what_an_operator_does(table: Table) -> None:

@@ -26,6 +26,7 @@ from routers import (
     posted,
     reason,
     router,
+    running,
     until,
 )
 
@@ -196,6 +197,32 @@ def test_workers_meet_again_in_one_table_when_theirs_is_removed(path: Path) -> N
             assert not old & {worker.pid for worker in living(path)}
             await until(lambda: not any(worker.alive for worker in removed.snapshot().frontends))
             assert await ask(client, url) == "200 beginend"
+
+    asyncio.run(scene())
+
+
+def test_a_router_takes_over_a_table_that_is_not_used_and_no_other(path: Path) -> None:
+    async def scene() -> None:
+        async with ByteEngine(OK).serving() as a, ByteEngine(OK).serving() as b:
+            headcount.Table.create(path, engines=[a.url, "http://gone"])
+            async with router(path, [a.url], workers=1):
+                # Another one, with other engines, would take those of the first.
+                with running(path, [b.url], workers=1) as (_, second):
+                    await until(lambda: second.poll() is not None)
+                    assert second.returncode != 0
+                table = headcount.Table.open(path)
+                (engine,) = table.snapshot().engines
+                assert (engine.name, engine.max_in_flight) == (a.url, 1024)
+                # What an operator has changed is no reason for a new worker not to start.
+                table.set_caps(0, 7)
+                with running(path, [a.url], workers=1) as (url, _):
+                    await until(lambda: len(living(path)) == 2)
+                    assert (await exchange(url, posted(b"{}")))[1] == b"ok"
+                assert table.snapshot().engines[0].max_in_flight == 7
+            # The cap of the configuration, when all of it starts anew.
+            async with router(path, [a.url, b.url], most=9, workers=4):
+                caps = [engine.max_in_flight for engine in table.snapshot().engines]
+                assert caps == [9, 9]
 
     asyncio.run(scene())
 

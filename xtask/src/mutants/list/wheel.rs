@@ -192,4 +192,21 @@ pub(super) const FAULTS: &[Mutant] = &[
         )],
         Catcher::Python("test_python.py::test_a_table_can_be_given_to_a_process"),
     ),
+    fault(
+        "a router takes the table of another one",
+        "python/examples/router.py",
+        &[(
+            "            raise  # another router's\n",
+            "            table.apply(engines)\n",
+        )],
+        Catcher::Python(
+            "test_router.py::test_a_router_takes_over_a_table_that_is_not_used_and_no_other",
+        ),
+    ),
+    fault(
+        "an empty list of engines leaves them as they are",
+        "python/src/options.rs",
+        &[("                options = options.engines(0);\n", "")],
+        Catcher::Python("test_python.py::test_a_living_table_is_brought_to_a_configuration"),
+    ),
 ];
