@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import Any
 from urllib.parse import urlsplit
@@ -10,7 +11,8 @@ import httpcore
 
 Headers = list[tuple[bytes, bytes]]
 
-CONNECT = 2.0  # seconds
+# Seconds to connect to an engine. Linux asks again after one and three, as when its queue was full.
+CONNECT = float(os.environ.get("ROUTER_CONNECT", "5"))
 WRITE = 60.0  # seconds that an engine may take nothing
 # A host that is gone is noticed within two minutes, however long its engine may be silent.
 KEEPALIVE = [

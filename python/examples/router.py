@@ -79,7 +79,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
                 await answer(scope, body, to_client)
             except Exception as error:
                 # Once an answer has begun, uvicorn closes the connection: the client sees that it is not whole.
-                log.warning("%s %s: %s", scope["method"], scope["path"], error or repr(error))
+                log.warning("%s %s: %s", scope["method"], scope["path"], str(error) or repr(error))
                 if not begun:
                     await refuse(to_client, error)
             tasks.cancel_scope.cancel()
@@ -100,7 +100,9 @@ async def answer(scope: Scope, body: bytes, send: Send) -> None:
             try:
                 response = await exchange.response(scope, body, permit.engine_name)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
-                log.warning("%s cannot be reached: %s", permit.engine_name, error or repr(error))
+                log.warning(
+                    "%s cannot be reached: %s", permit.engine_name, str(error) or repr(error)
+                )
                 tried.append(permit.engine)
                 continue
             except httpcore.ReadTimeout as error:
@@ -113,7 +115,7 @@ async def answer(scope: Scope, body: bytes, send: Send) -> None:
                 httpcore.TimeoutException,
                 httpcore.ProtocolError,
             ) as error:
-                log.warning("%s: %s", permit.engine_name, error or repr(error))
+                log.warning("%s: %s", permit.engine_name, str(error) or repr(error))
                 broke_off = "the engine broke off before it answered; try again"
                 raise Refused(502, "engine_broke_off", broke_off) from error
             try:

@@ -278,17 +278,18 @@ def test_an_engine_that_accepts_no_connection_is_passed_over(path: Path) -> None
         with full() as silent:
             async with (
                 ByteEngine(OK, OK).serving() as engine,
-                router(path, [silent, engine.url], workers=1) as url,
+                router(path, [silent, engine.url], workers=1, ROUTER_CONNECT="2") as url,
             ):
                 for _ in range(2):
                     assert (await exchange(url, posted(b"{}")))[1] == b"ok"
                 engine.answers = [OK]
-            async with router(path.with_name(path.name + "-2"), [silent], workers=1) as url:
+            second = path.with_name(path.name + "-2")
+            async with router(second, [silent], workers=1, ROUTER_CONNECT="0.5") as url:
                 head, body = await exchange(url, posted(b"{}"))
                 assert reason((head, body)) == (503, "no_engine")
                 assert b"retry-after: 1" in head.lower()
                 # Words for the client, not for those who run this.
                 assert "exclude" not in json.loads(body)["error"]["message"]
-            path.with_name(path.name + "-2").unlink()
+            second.unlink()
 
     asyncio.run(scene())
