@@ -229,7 +229,8 @@ class Table:
         max_in_flight: int | None | EllipsisType = ...,
         max_tokens: int | None | EllipsisType = ...,
     ) -> None:
-        """Changes an engine's caps; None for no cap. A cap that is not given stays as it is.
+        """Changes an engine's caps; None for no cap. A cap that is not given stays as it is: of two processes
+        that change one each, both have their way.
 
         Raises NoSuchEngine, ReadOnly, Busy, Io.
         """

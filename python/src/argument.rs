@@ -35,16 +35,6 @@ pub(crate) enum Cap {
     Is(Option<u32>),
 }
 
-impl Cap {
-    /// The cap to be set, if the present one is that.
-    pub(crate) fn or(self, now: impl FnOnce() -> Option<u32>) -> Option<u32> {
-        match self {
-            Self::Stays => now(),
-            Self::Is(cap) => cap,
-        }
-    }
-}
-
 /// Engines that are not to be chosen. No allocation without any.
 pub(crate) struct Excluded(pub(crate) Vec<usize>);
 

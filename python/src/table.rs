@@ -364,7 +364,8 @@ impl Table {
             .or_raise(py)
     }
 
-    /// Changes an engine's caps; None for no cap. A cap that is not given stays as it is.
+    /// Changes an engine's caps; None for no cap. A cap that is not given stays as it is: of two processes
+    /// that change one each, both have their way.
     ///
     /// Raises NoSuchEngine, ReadOnly, Busy, Io.
     #[pyo3(
@@ -378,13 +379,11 @@ impl Table {
         max_in_flight: Cap,
         max_tokens: Cap,
     ) -> PyResult<()> {
-        py.detach(|| {
-            let view = self.0.snapshot();
-            // An engine that is not there is told of by the call itself.
-            let now = view.engine(engine.0);
-            let requests = max_in_flight.or(|| now?.max_in_flight);
-            let tokens = max_tokens.or(|| now?.max_tokens);
-            self.0.set_caps(engine.0, requests, tokens)
+        py.detach(|| match (max_in_flight, max_tokens) {
+            (Cap::Stays, Cap::Stays) => Ok(()),
+            (Cap::Is(requests), Cap::Stays) => self.0.set_max_in_flight(engine.0, requests),
+            (Cap::Stays, Cap::Is(tokens)) => self.0.set_max_tokens(engine.0, tokens),
+            (Cap::Is(requests), Cap::Is(tokens)) => self.0.set_caps(engine.0, requests, tokens),
         })
         .or_raise(py)
     }

@@ -176,10 +176,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a cap that is not given is taken away",
-        "python/src/argument.rs",
+        "python/src/table.rs",
         &[(
-            "            Self::Stays => now(),\n",
-            "            Self::Stays => now().and(None),\n",
+            "self.0.set_max_tokens(engine.0, tokens)",
+            "self.0.set_caps(engine.0, None, tokens)",
         )],
         Catcher::Python("test_python.py::test_a_cap_that_is_not_given_stays"),
     ),
