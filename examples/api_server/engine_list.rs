@@ -1,9 +1,9 @@
-//! The list of engines: read from the command line or a file, and put into the table.
+//! The list of engines: read from the command line or a file, and applied to the table.
 
 use crate::address::Address;
 use crate::error::Error;
 use crate::options::Options;
-use headcount::{Engine, EngineState, EngineView, Table};
+use headcount::{Deployment, Engine, EngineState, Table};
 use std::str::FromStr;
 
 /// An engine of the list: `http://HOST:PORT [weight=W] [max_in_flight=N] [max_tokens=N]`.
@@ -107,38 +107,49 @@ pub(crate) fn read(options: &Options) -> Result<Option<Vec<Entry>>, Error> {
     Ok(Some(entries))
 }
 
-/// Makes the table's engines those of the list, without disturbing a request: what is in flight on an
-/// engine that leaves finishes as it would have. An engine of the list that somebody has drained
-/// takes requests again; one that is down is left to the probes.
-pub(crate) fn put_into(table: &Table, list: &[Entry], options: &Options) -> Result<(), Error> {
-    let before = table.snapshot().engines;
+/// The configuration of the table: the engines of the list with their caps, and the cap of all together.
+pub(crate) fn configuration(list: &[Entry], options: &Options) -> headcount::Options {
+    let mut table = Table::options();
     for entry in list {
-        let max_in_flight = entry.max_in_flight.or(options.max_in_flight);
-        let max_tokens = entry.max_tokens.or(options.max_tokens);
-        let here = |e: &&EngineView| e.name == entry.name && e.state != EngineState::Leaving;
-        let Some(known) = before.iter().find(here) else {
-            // With its caps from the first request on.
-            let engine = Engine::named(&entry.name).weight(entry.weight);
-            let engine = max_in_flight.map_or(engine.clone(), |cap| engine.max_in_flight(cap));
-            let engine = max_tokens.map_or(engine.clone(), |cap| engine.max_tokens(cap));
-            table.add(&engine)?;
-            continue;
-        };
-        if known.weight != entry.weight {
-            table.set_weight(known.id, entry.weight)?;
+        let mut engine = Engine::named(&entry.name).weight(entry.weight);
+        if let Some(cap) = entry.max_in_flight.or(options.max_in_flight) {
+            engine = engine.max_in_flight(cap);
         }
-        if (known.max_in_flight, known.max_tokens) != (max_in_flight, max_tokens) {
-            table.set_caps(known.id, max_in_flight, max_tokens)?;
+        if let Some(cap) = entry.max_tokens.or(options.max_tokens) {
+            engine = engine.max_tokens(cap);
         }
-        if known.state == EngineState::Draining {
-            table.up(known.id)?;
+        table = table.engine(engine);
+    }
+    match options.max_in_flight_total {
+        Some(cap) => table.max_in_flight(cap),
+        None => table,
+    }
+}
+
+/// Makes the table's engines those of the list, without disturbing a request: what is in flight on an
+/// engine that leaves finishes as it would have. An engine of the list that was drained takes requests again;
+/// one that is down is left to the probes. Returns what was changed, a line for each.
+pub(crate) fn apply(
+    deployment: &Deployment,
+    list: &[Entry],
+    options: &Options,
+) -> Result<Vec<String>, Error> {
+    let changes = deployment.apply(&configuration(list, options))?;
+    let mut lines: Vec<_> = changes.to_string().lines().map(flag_of).collect();
+    let table = deployment.table();
+    for engine in table.snapshot().engines {
+        if engine.state == EngineState::Draining {
+            table.up(engine.id)?;
+            lines.push(format!("engine {}: takes requests again", engine.name));
         }
     }
-    for engine in &before {
-        let listed = list.iter().any(|entry| entry.name == engine.name);
-        if !listed && engine.state != EngineState::Leaving {
-            table.remove(engine.id)?;
-        }
+    Ok(lines)
+}
+
+/// A change as the person knows it who gave the options: of the table itself, only one cap is theirs.
+fn flag_of(change: &str) -> String {
+    match change.strip_prefix("max_in_flight ") {
+        Some(change) => format!("--max-in-flight-total: {change}"),
+        None => change.to_owned(),
     }
-    Ok(())
 }

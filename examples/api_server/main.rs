@@ -33,6 +33,7 @@ mod affinity;
 mod answer;
 mod child;
 mod client;
+mod configuration;
 mod connection;
 mod counters;
 mod descriptors;

@@ -1,5 +1,6 @@
 //! The parent: keeps the workers alive and the table true.
 
+use crate::configuration::Configuration;
 use crate::counters::Counters;
 use crate::engine_list::{self, Entry};
 use crate::error::Error;
@@ -9,10 +10,10 @@ use crate::notice::{say, tell};
 use crate::options::Options;
 use crate::workers::{Stage, Workers};
 use crate::{listener, mock_engine, probe, systemd, table_path};
-use headcount::Table;
+use headcount::{Deployment, Table};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{interval, sleep};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 /// How many engines a table has room for, those included that were removed and still finish.
 const MAX_ENGINES: usize = 256;
@@ -32,7 +33,15 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
         None => mock_engine::start(MOCK_ENGINES).await?,
     };
     let table = open(&options)?;
-    engine_list::put_into(&table, &list, &options)?;
+    // One deployment a table: with another one's engines this one would serve what it does not know.
+    let deployment = table.deploy()?;
+    let had_engines = !table.snapshot().engines.is_empty();
+    let changes = engine_list::apply(&deployment, &list, &options)?;
+    if had_engines {
+        for change in changes {
+            say(format_args!("the table has changed: {change}"));
+        }
+    }
     // After the mock engines, which shall not inherit them.
     let socket = listener::bind(options.listen, Keepalive::of_clients(&options))?;
     let counts = Counters::create()?;
@@ -47,7 +56,7 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
         tell(format_args!("engine {}", engine.name));
     }
 
-    let why = run(&mut end, &mut reloads, &workers, &table, &options).await;
+    let why = run(&mut end, &mut reloads, &workers, &deployment, &options).await;
     systemd::notify(systemd::STOPPING);
     let is_forced = {
         let finish = async {
@@ -67,6 +76,8 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
             // Workers empty the queue before they go; what comes after that is refused, not left waiting.
             drop(socket);
             workers.enter(Stage::Finishing);
+            // The next one may come, and has the same table for what this one still finishes.
+            drop(deployment);
             workers.end().await;
         };
         tokio::select! {
@@ -93,18 +104,34 @@ async fn run(
     end: &mut End,
     reloads: &mut Signal,
     workers: &Workers,
-    table: &Table,
+    deployment: &Deployment,
     options: &Options,
 ) -> &'static str {
+    let mut configuration = Configuration::of(deployment.table());
+    let mut glances = interval(options.probe_every);
+    glances.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looks = interval(LOOK);
     let mut is_up = false;
     loop {
         tokio::select! {
             why = end.comes() => return why,
-            _ = reloads.recv() => match reload(table, options) {
-                Ok(engines) => say(format_args!("SIGHUP: {engines} engines")),
-                Err(error) => say(format_args!("SIGHUP: {error}; the engines stay as they were")),
-            },
+            _ = reloads.recv() => {
+                match reload(deployment, options) {
+                    Ok(changes) if changes.is_empty() => say("SIGHUP: nothing has changed"),
+                    Ok(changes) => {
+                        for change in changes {
+                            say(format_args!("SIGHUP: {change}"));
+                        }
+                    }
+                    Err(error) => say(format_args!("SIGHUP: {error}; the engines stay as they were")),
+                }
+                configuration = Configuration::of(deployment.table());
+            }
+            _ = glances.tick() => {
+                for change in configuration.renew(deployment.table()) {
+                    say(format_args!("another process has changed the table: {change}"));
+                }
+            }
             _ = looks.tick(), if !is_up => if workers.are_up() {
                 is_up = true;
                 systemd::notify(systemd::READY);
@@ -113,25 +140,24 @@ async fn run(
     }
 }
 
-/// The table of this deployment, or the one that the last has left.
+/// The table of this deployment, or the one that the last has left, whatever its sizes.
 fn open(options: &Options) -> Result<Table, Error> {
-    let mut table = Table::options()
+    let new = Table::options()
         .max_engines(MAX_ENGINES)
         .max_frontends(MAX_FRONTENDS)
         .lanes(1); // a worker has one thread
-    if let Some(cap) = options.max_in_flight_total {
-        table = table.max_in_flight(cap);
-    }
     Ok(match &options.table {
-        Some(path) => table.open_or_create(path)?,
-        None => table.memfd()?,
+        None => new.memfd()?,
+        Some(path) => match Table::open(path) {
+            Err(headcount::Error::NotFound { .. }) => new.open_or_create(path)?,
+            opened => opened?,
+        },
     })
 }
 
-fn reload(table: &Table, options: &Options) -> Result<usize, Error> {
+fn reload(deployment: &Deployment, options: &Options) -> Result<Vec<String>, Error> {
     let list: Vec<Entry> = engine_list::read(options)?.ok_or(Error::NoEngines {
         place: "this deployment, which has mock engines,".to_owned(),
     })?;
-    engine_list::put_into(table, &list, options)?;
-    Ok(list.len())
+    engine_list::apply(deployment, &list, options)
 }

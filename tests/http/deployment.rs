@@ -5,7 +5,7 @@ use headcount::{EngineState, Table};
 use headcount_tests::{eventually, state};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
@@ -87,11 +87,21 @@ impl Deployment {
         std::fs::write(&file, list).unwrap();
         let mut command = Command::new(PROGRAM);
         command.arg("--engines-file").arg(&file).args(options);
+        command.stderr(File::create(directory.path().join("log")).unwrap());
         Self::start_in(directory, &free_address(), command)
     }
 
-    fn start_in(directory: TempDir, listen: &str, mut command: Command) -> Self {
-        let path = directory.path().join("table");
+    fn start_in(directory: TempDir, listen: &str, command: Command) -> Self {
+        let table = directory.path().join("table");
+        Self::start_with_table(directory, listen, command, table)
+    }
+
+    fn start_with_table(
+        directory: TempDir,
+        listen: &str,
+        mut command: Command,
+        path: PathBuf,
+    ) -> Self {
         let count = if command.get_args().any(|option| option == "--workers=1") {
             1
         } else {
@@ -123,6 +133,40 @@ impl Deployment {
             command.args(["--engine", &format!("http://{engine}")]);
         }
         Self::start_in(directory, &address, command)
+    }
+
+    /// Another deployment at the same address and on the same table. This one has been told to end; as soon as
+    /// it has given up the address, the other can have it.
+    pub(crate) fn next_on_its_table(&self, engines: &[SocketAddr]) -> Self {
+        eventually("the end of listening", || {
+            TcpStream::connect(self.address).is_err()
+        });
+        let directory = headcount_tests::directory();
+        std::os::unix::fs::symlink(self.directory.path(), directory.path().join("last")).unwrap();
+        let table = directory.path().join("last/table");
+        let mut command = Command::new(PROGRAM);
+        for engine in engines {
+            command.args(["--engine", &format!("http://{engine}")]);
+        }
+        Self::start_with_table(directory, &self.address.to_string(), command, table)
+    }
+
+    /// Another deployment on the table of this one, which has ended. Logs.
+    pub(crate) fn next_with(&mut self, engines: &[SocketAddr], options: &[&str]) -> Self {
+        let elsewhere = headcount_tests::directory();
+        let directory = std::mem::replace(&mut self.directory, elsewhere);
+        Self::start_on(directory, engines, options)
+    }
+
+    /// Starts workers on the table in this directory. Logs.
+    pub(crate) fn start_on(directory: TempDir, engines: &[SocketAddr], options: &[&str]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        for engine in engines {
+            command.args(["--engine", &format!("http://{engine}")]);
+        }
+        command.args(options);
+        command.stderr(File::create(directory.path().join("log")).unwrap());
+        Self::start_in(directory, &free_address(), command)
     }
 
     fn kill_parent(mut self) -> TempDir {

@@ -21,6 +21,7 @@ mod leaving;
 mod load;
 mod names;
 mod network;
+mod one_deployment;
 mod pages;
 mod proxying;
 mod reload;

@@ -1,0 +1,161 @@
+//! One deployment a table, whose configuration is the one that it was started with.
+
+use crate::deployment::{Deployment, PROGRAM, agent, complete, signal};
+use crate::engine::{MockEngine, addresses};
+use headcount::{Engine, Table};
+use headcount_tests::eventually;
+use std::process::{Command, Stdio};
+
+/// What a second deployment on the table says, which is to end by itself.
+fn second(table: &std::path::Path, engine: &str) -> String {
+    let mut program = Command::new(PROGRAM)
+        .args(["--listen", "127.0.0.1:0", "--engine", engine, "--table"])
+        .arg(table)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ended = None;
+    let start = std::time::Instant::now();
+    while ended.is_none() && start.elapsed() < std::time::Duration::from_secs(30) {
+        ended = program.try_wait().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    if ended.is_none() {
+        signal(program.id() as i32, libc::SIGTERM);
+    }
+    let said = program.wait_with_output().unwrap();
+    assert_eq!(ended.and_then(|status| status.code()), Some(1), "{said:?}");
+    String::from_utf8(said.stderr).unwrap()
+}
+
+#[test]
+fn a_second_deployment_on_a_table_ends_and_the_first_serves_on() {
+    let engines = MockEngine::several(2, "0.002");
+    let first = Deployment::start(&[engines[0].address], &[]);
+    let other = format!("http://{}", engines[1].address);
+    let said = second(&first.table_path(), &other);
+    let expected = format!("is served by process {}", first.pid());
+    assert!(
+        said.contains(&expected) && said.contains("a table of its own"),
+        "{said}"
+    );
+    assert_eq!(first.state(engines[1].address), None);
+    for _ in 0..8 {
+        assert_eq!(complete(&agent(), &first.url("/"), 1).unwrap().0, 200);
+    }
+    assert_eq!(engines[1].stat("served"), 0);
+    assert_eq!(engines[0].stat("served"), 8);
+}
+
+#[test]
+fn the_next_deployment_starts_while_the_last_one_finishes_its_streams() {
+    let engines = MockEngine::several(2, "0.02");
+    let options = ["--drain-timeout", "3600"];
+    let mut last = Deployment::start_logging(&addresses(&engines), &options, |_| {});
+    let mut streams: Vec<_> = (0..4).map(|_| last.stream(1_000_000)).collect();
+    signal(last.pid(), libc::SIGTERM);
+    let next = last.next_on_its_table(&addresses(&engines));
+    assert!(last.ended().is_none(), "it still finishes");
+    assert_eq!(complete(&agent(), &next.url("/"), 1).unwrap().0, 200);
+    assert!(streams.iter_mut().all(|stream| stream.token()));
+    assert_eq!(next.total(), 4, "what the last one has in flight counts");
+    drop(streams);
+    eventually("the end of the last one", || last.ended().is_some());
+}
+
+#[test]
+fn a_changed_configuration_starts_and_holds() {
+    let engines = MockEngine::several(2, "0.02");
+    let [a, b] = [engines[0].address, engines[1].address];
+    let mut last = Deployment::start(&[a], &[]);
+    signal(last.pid(), libc::SIGTERM);
+    eventually("its end", || last.ended().is_some());
+    let options = ["--max-in-flight-total", "3", "--max-in-flight", "2"];
+    let mut next = last.next_with(&[a, b], &options);
+    let view = next.table.snapshot();
+    assert_eq!(view.max_in_flight, Some(3));
+    assert!(view.engines.iter().all(|e| e.max_in_flight == Some(2)) && view.engines.len() == 2);
+    let log = next.log();
+    assert!(log.contains("--max-in-flight-total: none, now 3"), "{log}");
+    assert!(log.contains(&format!("engine http://{b}: added")), "{log}");
+    let streams: Vec<_> = (0..3).map(|_| next.stream(1_000_000)).collect();
+    assert_eq!(complete(&agent(), &next.url("/"), 1).unwrap().0, 503);
+    drop(streams);
+    next.settles();
+    // And back.
+    signal(next.pid(), libc::SIGTERM);
+    eventually("its end", || next.ended().is_some());
+    let again = next.next_with(&[b], &[]);
+    let view = again.table.snapshot();
+    assert_eq!((view.max_in_flight, view.engines.len()), (None, 1));
+    assert_eq!(view.engines[0].max_in_flight, None);
+}
+
+#[test]
+fn a_table_that_the_command_has_made_is_taken() {
+    let engine = MockEngine::start("0.002");
+    let directory = headcount_tests::directory();
+    let path = directory.path().join("table");
+    let made = Table::options().engine(Engine::named("gpu-0").max_in_flight(8));
+    drop(made.max_engines(4).max_frontends(8).create(&path).unwrap());
+    let deployment = Deployment::start_on(directory, &[engine.address], &["--workers=1"]);
+    let names: Vec<_> = (deployment.table.snapshot().engines.into_iter())
+        .map(|engine| engine.name)
+        .collect();
+    assert_eq!(names, [format!("http://{}", engine.address)]);
+    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+}
+
+#[test]
+fn what_another_process_changes_is_said() {
+    let engines = MockEngine::several(1, "0.002");
+    let deployment = Deployment::start_with_log(&addresses(&engines));
+    let table = Table::open(deployment.table_path()).unwrap();
+    let added = table.add(&Engine::named("http://127.0.0.1:1")).unwrap();
+    let said = |what: &str| {
+        let line = format!("another process has changed the table: {what}");
+        eventually(&line, || deployment.log().contains(&line));
+    };
+    said("engine http://127.0.0.1:1: added");
+    table.set_weight(added, 2.5).unwrap();
+    said("engine http://127.0.0.1:1: weight 2.5, max_in_flight none, max_tokens none");
+    table.remove(added).unwrap();
+    said("engine http://127.0.0.1:1: removed");
+    let lines = deployment.log().matches("another process").count();
+    assert_eq!(lines, 3, "{}", deployment.log());
+}
+
+#[test]
+fn a_reload_says_what_it_has_changed() {
+    let engines = MockEngine::several(3, "0.002");
+    let [a, b, c] = [0, 1, 2].map(|engine| engines[engine].address);
+    let deployment = Deployment::start_with_file(&format!("http://{a}\nhttp://{b}\n"));
+    let reload = |list: &str, line: &str| {
+        std::fs::write(deployment.file(), list).unwrap();
+        signal(deployment.pid(), libc::SIGHUP);
+        eventually(line, || deployment.log().contains(line));
+    };
+    let same = format!("http://{b}\nhttp://{a}/ weight=1\n");
+    reload(&same, "SIGHUP: nothing has changed");
+    let drained = Table::open(deployment.table_path()).unwrap();
+    drained
+        .drain(drained.find(&format!("http://{a}")).unwrap())
+        .unwrap();
+    reload(
+        &same,
+        &format!("SIGHUP: engine http://{a}: takes requests again"),
+    );
+    let next = format!("http://{a} max_in_flight=7\nhttp://{c}\n");
+    reload(&next, &format!("SIGHUP: engine http://{b}: removed"));
+    let log = deployment.log();
+    assert!(
+        log.contains(&format!("SIGHUP: engine http://{c}: added")),
+        "{log}"
+    );
+    let cap = format!("SIGHUP: engine http://{a}: max_in_flight none, now 7");
+    assert!(log.contains(&cap), "{log}");
+    // A list with a mistake in it changes nothing, and says where it is.
+    reload("http://[::1\n", "engines, line 1: ");
+    assert!(!deployment.log().contains("another process"), "{log}");
+}
