@@ -1,12 +1,15 @@
 //! `/health`, `/live` and `/metrics`: any worker answers for the whole deployment.
 
+#[path = "../../src/bin/headcount/metrics/exposition.rs"]
+mod exposition;
+
 use crate::proxy::Reply;
 use crate::refusal::{json, text};
 use crate::table_path;
 use crate::worker::Worker;
-use headcount::{EngineState, EngineView};
+use exposition::{Looked, Read};
+use headcount::{EngineState, PathState};
 use hyper::{Response, StatusCode};
-use std::fmt::Write;
 
 /// What answers at a path of ours.
 pub(crate) fn page(path: &str) -> Option<fn(&Worker) -> Response<Reply>> {
@@ -33,7 +36,7 @@ fn health(worker: &Worker) -> Response<Reply> {
     let engines = view.engines.iter().map(|engine| {
         serde_json::json!({
             "name": engine.name,
-            "state": state(engine),
+            "state": state_name(engine.state),
             "in_flight": engine.in_flight,
         })
     });
@@ -54,112 +57,39 @@ fn health(worker: &Worker) -> Response<Reply> {
     json(status, &content)
 }
 
-/// What is told of each engine: a name as `headcount metrics` has it, whether it is a gauge or a
-/// counter, what it means, and its value.
-type Metric = (
-    &'static str,
-    &'static str,
-    &'static str,
-    fn(&EngineView) -> Option<f64>,
-);
-
-const ENGINE_METRICS: [Metric; 8] = [
-    ("in_flight_requests", "gauge", "Requests in flight.", |e| {
-        Some(e.in_flight.into())
-    }),
-    (
-        "in_flight_tokens",
-        "gauge",
-        "Tokens of the requests in flight.",
-        |e| Some(e.tokens.into()),
-    ),
-    (
-        "requests_admitted_total",
-        "counter",
-        "Requests given to the engine since it was added.",
-        |e| Some(e.admitted as f64),
-    ),
-    (
-        "requests_finished_total",
-        "counter",
-        "Requests finished since then.",
-        |e| Some(e.finished as f64),
-    ),
-    (
-        "max_in_flight_requests",
-        "gauge",
-        "The most requests in flight.",
-        |e| e.max_in_flight.map(f64::from),
-    ),
-    (
-        "max_in_flight_tokens",
-        "gauge",
-        "The most tokens in flight.",
-        |e| e.max_tokens.map(f64::from),
-    ),
-    (
-        "weight",
-        "gauge",
-        "What the engine can do, compared with others.",
-        |e| Some(e.weight.into()),
-    ),
-    ("up", "gauge", "1 if the engine takes requests.", |e| {
-        Some(f64::from(u8::from(e.state == EngineState::Active)))
-    }),
-];
-
-/// The table in Prometheus' text format.
+/// The table in Prometheus' text format, as `headcount metrics` has it, and what the workers have done.
 fn metrics(worker: &Worker) -> Response<Reply> {
-    let view = worker.table.snapshot();
-    let mut out = String::new();
-    for (name, kind, help, value) in ENGINE_METRICS {
-        let name = format!("engine_{name}");
-        describe(&mut out, &name, kind, help);
-        for engine in &view.engines {
-            if let Some(value) = value(engine) {
-                let labels = format!("engine=\"{}\"", label(&engine.name));
-                sample(&mut out, &name, &labels, value);
-            }
+    let table = &worker.table;
+    let path = worker.options.table.as_deref();
+    let looked = Looked {
+        label: path.map_or("memory".to_owned(), |path| {
+            printable(&path.display().to_string())
+        }),
+        reading: Some(Read {
+            view: table.snapshot(),
+            facts: table.facts(),
+            is_linked: !table.path_state().is_ok_and(PathState::is_split),
+        }),
+    };
+    match exposition::encode(&[looked]) {
+        Ok(mut out) => {
+            worker.counters.write(&mut out);
+            text(StatusCode::OK, "text/plain; version=0.0.4", out)
+        }
+        Err(error) => {
+            let error = format!("writing metrics: {error}; report this");
+            text(StatusCode::INTERNAL_SERVER_ERROR, "text/plain", error)
         }
     }
-    let name = "frontend_in_flight_requests";
-    let help = "Requests in flight, by the worker that has them.";
-    describe(&mut out, name, "gauge", help);
-    for frontend in &view.frontends {
-        let labels = format!("frontend=\"{}\",pid=\"{}\"", frontend.slot, frontend.pid);
-        sample(&mut out, name, &labels, frontend.in_flight as f64);
-    }
-    if let Ok(state) = worker.table.path_state() {
-        let help =
-            "1 if the table lies at its path or has none, 0 if its file was removed or replaced.";
-        describe(&mut out, "table_linked", "gauge", help);
-        let linked = u8::from(!state.is_split());
-        // Writing to a string cannot fail.
-        let _ = writeln!(out, "headcount_table_linked {linked}");
-    }
-    worker.counters.write(&mut out);
-    text(StatusCode::OK, "text/plain; version=0.0.4", out)
 }
 
-fn describe(out: &mut String, name: &str, kind: &str, help: &str) {
-    // Writing to a string cannot fail, here and below.
-    let _ = writeln!(
-        out,
-        "# HELP headcount_{name} {help}\n# TYPE headcount_{name} {kind}"
-    );
+/// A name without what makes a terminal do things.
+fn printable(name: &str) -> String {
+    name.replace(char::is_control, "\u{fffd}")
 }
 
-fn sample(out: &mut String, name: &str, labels: &str, value: f64) {
-    let _ = writeln!(out, "headcount_{name}{{{labels}}} {value}");
-}
-
-/// A name as the value of a label.
-fn label(name: &str) -> String {
-    name.replace('\\', "\\\\").replace('"', "\\\"")
-}
-
-fn state(engine: &EngineView) -> &'static str {
-    match engine.state {
+fn state_name(state: EngineState) -> &'static str {
+    match state {
         EngineState::Active => "active",
         EngineState::Draining => "draining",
         EngineState::Down => "down",

@@ -3,7 +3,7 @@
 use crate::deployment::{Deployment, PROGRAM, agent, complete, signal};
 use crate::engine::{MockEngine, addresses};
 use headcount_tests::{eventually, prometheus_approves};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
@@ -15,6 +15,44 @@ fn scrape(deployment: &Deployment) -> HashMap<String, f64> {
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let pairs = samples.filter_map(|line| line.rsplit_once(' '));
     (pairs.map(|(name, value)| (name.to_owned(), value.parse().unwrap()))).collect()
+}
+
+#[test]
+fn metrics_have_all_names_that_the_command_has() {
+    let engines = MockEngine::several(2, "0.002");
+    let options = ["--max-in-flight", "7", "--max-in-flight-total", "9"];
+    let deployment = Deployment::start(&addresses(&engines), &options);
+    let names = |metrics: &str| -> BTreeSet<String> {
+        let lines = metrics.lines().filter_map(|l| l.strip_prefix("# TYPE "));
+        lines.map(str::to_owned).collect()
+    };
+    let documented = include_str!("../../docs/cli.md");
+    let mut answer = agent().get(deployment.url("/metrics")).call().unwrap();
+    let served = names(&answer.body_mut().read_to_string().unwrap());
+    let lines = documented
+        .lines()
+        .filter_map(|l| l.strip_prefix("| `headcount_"));
+    let mut checked = 0;
+    for line in lines {
+        // As it stands there: name, labels, type.
+        let (name, rest) = line.split_once('`').unwrap();
+        let (name, _) = name.split_once('{').unwrap_or((name, ""));
+        let kind = rest.split('|').nth(1).unwrap().trim();
+        // What is published is not there without a publisher, nor what is no cap.
+        let is_absent = [
+            "waiting",
+            "running",
+            "kv_cache",
+            "snapshot_age",
+            "max_in_flight_tokens",
+        ];
+        if !is_absent.iter().any(|absent| name.contains(absent)) {
+            let family = format!("headcount_{name} {kind}");
+            assert!(served.contains(&family), "no {family} among {served:?}");
+            checked += 1;
+        }
+    }
+    assert!(checked > 12, "{checked}");
 }
 
 #[test]

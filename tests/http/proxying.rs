@@ -195,14 +195,18 @@ fn any_worker_tells_of_the_whole_table() {
         };
         let metrics = get("/metrics");
         for engine in &engines {
-            let labels = format!("{{engine=\"http://{}\"}}", engine.address);
+            let table = deployment.table_path();
+            let labels = format!(
+                "{{engine=\"http://{}\",table=\"{}\"}}",
+                engine.address,
+                table.display()
+            );
             for expected in [
                 ("in_flight_requests", 3),
                 ("in_flight_tokens", 0),
                 ("max_in_flight_requests", 7),
                 ("requests_admitted_total", 5),
                 ("requests_finished_total", 2),
-                ("up", 1),
             ] {
                 let line = format!("headcount_engine_{}{labels} {}\n", expected.0, expected.1);
                 assert!(metrics.contains(&line), "no {line} in {metrics}");

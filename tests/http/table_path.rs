@@ -18,7 +18,8 @@ fn said(deployment: &Deployment) -> (String, String) {
     prometheus_approves(&metrics);
     let linked = metrics
         .lines()
-        .find_map(|line| line.strip_prefix("headcount_table_linked "));
+        .find_map(|line| line.strip_prefix("headcount_table_linked{"))
+        .and_then(|line| line.split_once("} ")?.1.split(' ').next());
     (
         health["table"].as_str().unwrap().to_owned(),
         linked.unwrap().to_owned(),

@@ -1,9 +1,8 @@
-//! A table as Prometheus metrics. docs/cli.md lists them; keep them one.
+//! A table as Prometheus metrics. docs/cli.md lists them; keep them one. The API servers of the example are built
+//! with this file, too, so that they have the same.
 
-use crate::failure::Failure;
-use crate::output::printable;
-use crate::reading::{Reading, state_name};
-use headcount::EngineState;
+use super::{printable, state_name};
+use headcount::{EngineState, Facts, View};
 use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 use std::time::UNIX_EPOCH;
 
@@ -11,7 +10,15 @@ use std::time::UNIX_EPOCH;
 pub(crate) struct Looked {
     /// What it is called.
     pub(crate) label: String,
-    pub(crate) reading: Option<Reading>,
+    pub(crate) reading: Option<Read>,
+}
+
+/// What was seen.
+pub(crate) struct Read {
+    pub(crate) view: View,
+    pub(crate) facts: Facts,
+    /// Whether all frontends that are known of count in this table.
+    pub(crate) is_linked: bool,
 }
 
 /// Metrics of one scrape: made for it, and gone with it, so that nothing outlives what it is of.
@@ -35,24 +42,21 @@ impl Scrape<'_> {
     }
 
     /// Those that could be looked at, by their labels.
-    fn readings(&self) -> impl Iterator<Item = (&str, &Reading)> {
+    fn readings(&self) -> impl Iterator<Item = (&str, &Read)> {
         (self.tables.iter()).filter_map(|t| Some((t.label.as_str(), t.reading.as_ref()?)))
     }
 }
 
 /// The metrics in Prometheus' text format.
-pub(crate) fn encode(tables: &[Looked]) -> Result<String, Failure> {
-    let failed = |error| Failure::failed(format!("writing metrics: {error}; report this"));
+pub(crate) fn encode(tables: &[Looked]) -> prometheus::Result<String> {
     let registry = Registry::new();
     let scrape = Scrape { registry, tables };
-    engines(&scrape).map_err(failed)?;
-    frontends(&scrape).map_err(failed)?;
-    table(&scrape).map_err(failed)?;
+    engines(&scrape)?;
+    frontends(&scrape)?;
+    table(&scrape)?;
     let mut text = Vec::new();
     let families = scrape.registry.gather();
-    TextEncoder::new()
-        .encode(&families, &mut text)
-        .map_err(failed)?;
+    TextEncoder::new().encode(&families, &mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
@@ -236,7 +240,7 @@ fn table(scrape: &Scrape<'_>) -> prometheus::Result<()> {
         let (view, facts, label) = (&reading.view, &reading.facts, [label]);
         linked
             .with_label_values(&label)
-            .set(truth(reading.is_linked()));
+            .set(truth(reading.is_linked));
         publishes
             .with_label_values(&label)
             .set(truth(view.publisher.is_some()));

@@ -4,12 +4,12 @@ mod exposition;
 mod server;
 
 use crate::failure::{Failure, Outcome};
-use crate::output::{self, printable_path};
-use crate::reading::Reading;
+use crate::output::{self, printable, printable_path};
+use crate::reading::{Reading, state_name};
 use crate::show::seconds;
 use crate::source::{Owner, Source, Watched, named_or_variable};
 use clap::Args;
-use exposition::Looked;
+use exposition::{Looked, Read};
 use headcount::Error;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -116,11 +116,16 @@ fn scrape(tables: &mut [Served], stale_after: Duration) -> Result<String, Failur
         };
         looked.push(Looked {
             label: printable_path(table.source.path()),
-            reading,
+            reading: reading.map(|reading| Read {
+                is_linked: reading.is_linked(),
+                view: reading.view,
+                facts: reading.facts,
+            }),
         });
     }
     match failed {
         Some(error) if looked.iter().all(|table| table.reading.is_none()) => Err(error.into()),
-        _ => exposition::encode(&looked),
+        _ => exposition::encode(&looked)
+            .map_err(|error| Failure::failed(format!("writing metrics: {error}; report this"))),
     }
 }
