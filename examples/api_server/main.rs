@@ -48,6 +48,7 @@ mod lifeline;
 mod listener;
 mod mock_engine;
 mod notice;
+mod openai;
 mod options;
 mod parent;
 mod patience;

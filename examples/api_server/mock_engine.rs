@@ -1,14 +1,15 @@
 //! An engine that decodes nothing, at the pace of one that does.
 //!
 //! It decodes in steps, a token a step for each request of its batch, and the more requests there
-//! are, the longer a step takes. Requests have OpenAI's form; of their fields only `max_tokens`
-//! (default: 16) and `stream` matter. `/health` says that it is well, `/stats` what it has done.
+//! are, the longer a step takes. Requests have OpenAI's form, of chat or of completions (see `openai`).
+//! `/health` says that it is well, `/stats` what it has done.
 
 use crate::child;
 use crate::engine_list::Entry;
 use crate::error::Error;
 use crate::lifeline::End;
 use crate::notice::tell;
+use crate::openai::{self, Asked};
 use crate::options::Options;
 use bytes::Bytes;
 use http_body_util::channel::{Channel, Sender};
@@ -20,7 +21,6 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::GracefulShutdown;
-use serde::Deserialize;
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -39,19 +39,6 @@ type Reply = Either<Full<Bytes>, Channel<Bytes>>;
 pub(crate) type Mocks = Vec<(Child, Option<ChildStdin>)>;
 
 const STEPS_STOP: Duration = Duration::from_secs(30);
-
-/// What is asked of it.
-#[derive(Debug, Deserialize)]
-struct Asked {
-    #[serde(default = "default_tokens")]
-    max_tokens: u64,
-    #[serde(default)]
-    stream: bool,
-}
-
-fn default_tokens() -> u64 {
-    16
-}
 
 #[derive(Debug, Default)]
 struct Engine {
@@ -150,18 +137,14 @@ impl Engine {
         match request.uri().path() {
             "/health" => return Ok(plain(StatusCode::OK, "{}".to_owned())),
             "/stats" => return Ok(plain(StatusCode::OK, self.stats())),
+            "/v1/models" => return Ok(plain(StatusCode::OK, openai::models())),
             _ => {}
         }
+        let path = request.uri().path().to_owned();
         let Ok(body) = request.into_body().collect().await else {
             return Ok(plain(StatusCode::BAD_REQUEST, "{}".to_owned()));
         };
-        let body = body.to_bytes();
-        let body = if body.is_empty() {
-            Bytes::from_static(b"{}")
-        } else {
-            body
-        };
-        let asked: Asked = match serde_json::from_slice(&body) {
+        let asked = match Asked::read(&path, &body.to_bytes()) {
             Ok(asked) => asked,
             Err(error) => {
                 let error = serde_json::json!({"error": {"message": error.to_string()}});
@@ -171,14 +154,12 @@ impl Engine {
         let running = Running::start(&self);
         let steps = self.steps.subscribe();
         if !asked.stream {
-            wait(steps, asked.max_tokens).await;
+            wait(steps, asked.tokens()).await;
             running.done();
-            let text = " token".repeat(asked.max_tokens as usize);
-            let answer = serde_json::json!({"choices": [{"index": 0, "text": text}]});
-            return Ok(plain(StatusCode::OK, answer.to_string()));
+            return Ok(plain(StatusCode::OK, asked.whole()));
         }
         let (tokens, body) = Channel::new(1);
-        tokio::spawn(async move { stream(tokens, steps, asked.max_tokens, running).await });
+        tokio::spawn(async move { stream(tokens, steps, &asked, running).await });
         let mut response = Response::new(Either::Right(body));
         let kind = hyper::header::HeaderValue::from_static("text/event-stream");
         response.headers_mut().insert(CONTENT_TYPE, kind);
@@ -212,17 +193,26 @@ async fn wait(mut steps: watch::Receiver<u64>, count: u64) {
 }
 
 /// Sends a token a step. Ends early if nobody takes them any more.
-async fn stream(mut to: Sender<Bytes>, steps: watch::Receiver<u64>, count: u64, running: Running) {
-    for _ in 0..count {
+async fn stream(to: Sender<Bytes>, steps: watch::Receiver<u64>, asked: &Asked, running: Running) {
+    let mut to = to;
+    // All but the first and the last are the same.
+    let middle = asked.piece(1);
+    for number in 0..asked.tokens() {
         wait(steps.clone(), 1).await;
-        let token =
-            Bytes::from_static(b"data: {\"choices\":[{\"index\":0,\"text\":\" token\"}]}\n\n");
-        if to.send_data(token).await.is_err() {
+        let piece = match number {
+            1.. if number + 1 < asked.tokens() => middle.clone(),
+            _ => asked.piece(number),
+        };
+        if to.send_data(piece).await.is_err() {
             return;
         }
     }
     running.done();
-    let _ = to.send_data(Bytes::from_static(b"data: [DONE]\n\n")).await;
+    for event in asked.end() {
+        if to.send_data(event).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// A request in the batch. One that is dropped before it is done was aborted.

@@ -19,6 +19,7 @@ mod keepalive;
 mod kills;
 mod leaving;
 mod load;
+mod mock;
 mod names;
 mod network;
 mod one_deployment;

@@ -1,0 +1,80 @@
+//! The mock engines speak as much of OpenAI's API as its clients need.
+
+use crate::deployment::{Deployment, agent};
+use crate::engine::{MockEngine, addresses};
+use serde_json::{Value, json};
+
+fn post(deployment: &Deployment, path: &str, body: &Value) -> String {
+    let sent = agent().post(deployment.url(path)).send(body.to_string());
+    let mut answer = sent.unwrap();
+    assert_eq!(answer.status(), 200);
+    answer.body_mut().read_to_string().unwrap()
+}
+
+/// The events of a stream, without the one that ends it.
+fn events(text: &str) -> Vec<Value> {
+    let events: Vec<_> = (text.split("\n\n").filter(|event| !event.is_empty()))
+        .map(|event| event.strip_prefix("data: ").unwrap())
+        .collect();
+    let (end, events) = events.split_last().unwrap();
+    assert_eq!(*end, "[DONE]");
+    (events
+        .iter()
+        .map(|event| serde_json::from_str(event).unwrap()))
+    .collect()
+}
+
+#[test]
+fn chat_is_answered_in_the_form_of_chat() {
+    let engines = MockEngine::several(1, "0.001");
+    let deployment = Deployment::start(&addresses(&engines), &["--workers=1"]);
+    let path = "/v1/chat/completions";
+    let messages = json!([{"role": "user", "content": "hello"}]);
+    let asked = json!({"model": "mock", "messages": messages, "max_tokens": 3});
+    let answer: Value = serde_json::from_str(&post(&deployment, path, &asked)).unwrap();
+    assert_eq!(answer["object"], "chat.completion");
+    let choice = &answer["choices"][0];
+    assert_eq!(choice["message"]["role"], "assistant");
+    assert_eq!(choice["message"]["content"], " token token token");
+    assert_eq!(choice["finish_reason"], "length");
+    assert!(answer["id"].as_str().unwrap().starts_with("chatcmpl-"));
+    assert!(answer["created"].as_u64().unwrap() > 1_700_000_000);
+    assert_eq!(answer["usage"]["completion_tokens"], 3);
+
+    let asked = json!({"messages": messages, "max_completion_tokens": 3, "stream": true,
+                       "stream_options": {"include_usage": true}});
+    let events = events(&post(&deployment, path, &asked));
+    assert_eq!(events.len(), 4);
+    let deltas = events.iter().map(|e| &e["choices"][0]["delta"]["content"]);
+    assert_eq!(deltas.filter(|content| content.is_string()).count(), 3);
+    assert_eq!(events[0]["object"], "chat.completion.chunk");
+    assert_eq!(events[0]["choices"][0]["delta"]["role"], "assistant");
+    assert_eq!(events[1]["choices"][0]["finish_reason"], Value::Null);
+    assert_eq!(events[2]["choices"][0]["finish_reason"], "length");
+    assert_eq!(events[3]["usage"]["completion_tokens"], 3);
+    assert!(events.iter().all(|event| event["id"] == events[0]["id"]));
+}
+
+#[test]
+fn completions_have_all_fields_and_models_are_listed() {
+    let engines = MockEngine::several(1, "0.001");
+    let deployment = Deployment::start(&addresses(&engines), &["--workers=1"]);
+    let path = "/v1/completions";
+    let asked = json!({"model": "m", "prompt": "hello", "max_tokens": 2});
+    let answer: Value = serde_json::from_str(&post(&deployment, path, &asked)).unwrap();
+    assert_eq!(answer["object"], "text_completion");
+    assert_eq!(answer["model"], "m");
+    assert_eq!(answer["choices"][0]["text"], " token token");
+    assert_eq!(answer["choices"][0]["finish_reason"], "length");
+    assert!(answer["id"].is_string() && answer["created"].is_u64());
+    assert_eq!(answer["usage"]["completion_tokens"], 2);
+    let asked = json!({"prompt": "hello", "max_tokens": 2, "stream": true});
+    let events = events(&post(&deployment, path, &asked));
+    assert_eq!(events.len(), 2);
+    assert!(events.iter().all(|e| e["choices"][0]["text"] == " token"));
+
+    let mut models = agent().get(deployment.url("/v1/models")).call().unwrap();
+    let models = models.body_mut().read_to_string().unwrap();
+    let models: Value = serde_json::from_str(&models).unwrap();
+    assert_eq!(models["data"][0]["id"], "mock");
+}
