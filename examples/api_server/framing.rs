@@ -87,6 +87,8 @@ pub(crate) fn check_answer(head: &mut response::Parts) -> Result<bool, &'static 
         return Err("its answer has a transfer coding other than chunked");
     }
     head.headers.remove(header::CONTENT_LENGTH);
+    // Where one spoke HTTP/1.0, the next request would go out as such, which has no chunks.
+    let is_new = head.version == Version::HTTP_11;
     let is_clear = length.is_none() || coding == Coding::None;
     // Of the two, chunked is what counts, and a length beside it may have been smuggled in.
     if let Some(length) = length.filter(|_| is_clear && head.status != StatusCode::NO_CONTENT) {
@@ -94,7 +96,7 @@ pub(crate) fn check_answer(head: &mut response::Parts) -> Result<bool, &'static 
     }
     // What the client gets is as new as we are, however old the engine is.
     head.version = Version::HTTP_11;
-    Ok(is_clear)
+    Ok(is_clear && is_new)
 }
 
 /// Lets nginx, if it is in front of us, pass on events as they come.

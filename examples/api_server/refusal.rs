@@ -4,7 +4,7 @@ use crate::proxy::Reply;
 use crate::upload;
 use bytes::Bytes;
 use http_body_util::{Either, Full};
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use std::io;
 use std::time::Duration;
@@ -104,6 +104,15 @@ impl Refusal {
         }
     }
 
+    /// Whether others on the way may see another request than we do, or the client goes on in another
+    /// protocol: what follows on the connection cannot be trusted then.
+    fn ends_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::Host(_) | Self::Target | Self::TransferCoding | Self::Upgrade
+        )
+    }
+
     pub(crate) fn into_response(self) -> Response<Reply> {
         let status = self.status();
         let kind = match status.is_client_error() {
@@ -118,6 +127,10 @@ impl Refusal {
         }});
         let mut response = json(status, &error);
         response.extensions_mut().insert(Code(self.code()));
+        if self.ends_connection() {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
         match status {
             StatusCode::SERVICE_UNAVAILABLE => {
                 response.headers_mut().insert(RETRY_AFTER, RETRY);

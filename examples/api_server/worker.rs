@@ -43,6 +43,13 @@ const IN_A_ROW: u32 = 16;
 /// How long a connection for our own pages may be silent.
 const SHORT: Duration = Duration::from_secs(5);
 
+/// Bytes of an answer that are taken from an engine before the client takes them: a slow reader does not hold
+/// the place of an engine that has finished.
+const ANSWER_HELD: usize = 1 << 20;
+
+/// The largest head of a request, in bytes.
+const LARGEST_HEAD: usize = 256 << 10;
+
 /// What the requests of a worker share.
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -208,7 +215,10 @@ impl Worker {
         let service = service_fn(move |request| {
             Arc::clone(&worker).answer(client.clone(), request, Arc::clone(&noted), is_spare)
         });
-        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        let connection = http1::Builder::new()
+            .max_buf_size(ANSWER_HELD)
+            .max_header_size(LARGEST_HEAD)
+            .serve_connection(TokioIo::new(stream), service);
         let connection = connections.watch(connection);
         let limits = Limits {
             idle: self.options.keepalive_timeout,

@@ -53,6 +53,34 @@ fn a_connection_with_two_lengths_is_not_used_again() {
 }
 
 #[test]
+fn an_engine_of_old_gets_each_request_as_if_it_were_new() {
+    let engine = odd_engine(|connection| {
+        loop {
+            let got = read_request(connection);
+            if got.is_empty() {
+                return;
+            }
+            let length = got.len();
+            let head = "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length:";
+            say(connection, &format!("{head} {length}\r\n\r\n{got}"));
+        }
+    });
+    let deployment = Deployment::start(&[engine], &["--workers=1", "--max-held", "3"]);
+    for _ in 0..3 {
+        let request =
+            "POST /a HTTP/1.1\r\nHost: t\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n";
+        let mut stream = Stream::send(
+            deployment.address,
+            &format!("{request}\r\n5\r\nhello\r\n0\r\n\r\n"),
+        );
+        let got = stream.rest().0;
+        assert!(got.starts_with("POST /a HTTP/1.1\r\n"), "{got}");
+        assert!(got.contains("hello"), "{got}");
+        deployment.settles();
+    }
+}
+
+#[test]
 fn an_answer_whose_end_or_coding_is_unclear_is_a_bad_gateway() {
     let many = "X-Line: 1\r\n".repeat(200);
     for lines in [
@@ -264,8 +292,14 @@ fn a_request_whose_end_or_coding_is_unclear_is_refused() {
         ("1.1", "X-Folded: a\r\n b\r\nContent-Length: 5\r\n", 400),
     ] {
         let request = format!("POST / HTTP/{version}\r\nHost: t\r\n{lines}\r\n0\r\n\r\n");
-        let mut stream = Stream::send(deployment.address, &request);
+        let next = "GET /next HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
+        let mut stream = Stream::send(deployment.address, &format!("{request}{next}"));
         assert_eq!(stream.status(), status, "{version} {lines:?}");
+        let rest = stream.rest().0;
+        assert!(
+            !rest.contains("HTTP/1.1 "),
+            "nothing follows {lines:?}: {rest}"
+        );
         deployment.settles();
     }
 }

@@ -26,6 +26,12 @@ fn a_request_names_one_host() {
         let mut stream = Stream::send(deployment.address, &request);
         assert_eq!(stream.status(), status, "{version} {hosts:?}");
         if status == 400 {
+            assert!(
+                stream
+                    .head()
+                    .to_lowercase()
+                    .contains("connection: close\r\n")
+            );
             assert!(stream.rest().0.contains("invalid_host"));
         }
     }

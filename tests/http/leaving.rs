@@ -92,24 +92,34 @@ fn requests_behind_one_another_are_answered_in_turn() {
     assert_eq!(engines[0].stat("aborted"), 0);
 }
 
-/// More than a client can have in its own socket before it reads.
-const ANSWER: usize = 256 << 10;
+/// Tokens of an answer, and one of them: more in all than the kernels keep for a client from afar.
+const TOKENS: usize = 4_000;
+const TOKEN: &str = "data: {\"choices\":[{\"index\":0,\"text\":\" token\",\"logprobs\":null,\"finish_reason\":null,\"more\":\"............................................................................................................\"}]}\n\n";
 
 #[test]
 fn an_engine_that_has_finished_is_free_though_its_client_does_not_read() {
     let engine = odd_engine(|connection| {
         while !read_head(connection).is_empty() {
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {ANSWER}\r\n\r\n");
+            let kind = "Content-Type: text/event-stream";
+            let head = format!("HTTP/1.1 200 OK\r\n{kind}\r\nTransfer-Encoding: chunked\r\n\r\n");
             say(connection, &head);
-            say(connection, &"x".repeat(ANSWER));
+            for _ in 0..TOKENS {
+                say(connection, &format!("{:x}\r\n{TOKEN}\r\n", TOKEN.len()));
+            }
+            say(connection, "0\r\n\r\n");
         }
     });
     let deployment = Deployment::start(&[engine], &["--workers=1"]);
-    let mut stream = Stream::send(deployment.address, "GET / HTTP/1.1\r\nHost: t\r\n\r\n");
+    let get = "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
+    let mut stream = Stream::send_from_afar(deployment.address, get);
     eventually("its admission", || {
         deployment.table.snapshot().engines[0].admitted == 1
     });
+    let start = Instant::now();
     deployment.settles();
+    soon(start);
     assert_eq!(stream.status(), 200);
-    assert_eq!(stream.bytes(ANSWER).len(), ANSWER);
+    let (got, is_whole) = stream.rest();
+    assert!(is_whole);
+    assert_eq!(got.matches("data: ").count(), TOKENS);
 }

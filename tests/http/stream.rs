@@ -1,8 +1,10 @@
 //! A client that is close to its socket: it can read slowly, break off, and tell an answer that is
 //! whole from one that was cut.
 
+use rustix::net::{self, AddressFamily, SocketType};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
 /// How long an answer may take, on a machine that is busy.
@@ -18,7 +20,30 @@ pub(crate) struct Stream {
 impl Stream {
     /// Connects and sends these bytes.
     pub(crate) fn send(to: SocketAddr, bytes: &str) -> Self {
-        let mut connection = TcpStream::connect(to).unwrap();
+        Self::on(TcpStream::connect(to).unwrap(), bytes)
+    }
+
+    /// The same, by a client for whom the kernels keep little: as over a long way, a few dozen KiB.
+    pub(crate) fn send_from_afar(to: SocketAddr, bytes: &str) -> Self {
+        let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+        net::sockopt::set_socket_recv_buffer_size(&socket, 4096).unwrap();
+        let segment: libc::c_int = 536;
+        // SAFETY: reads that number only.
+        let set = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_MAXSEG,
+                (&raw const segment).cast(),
+                size_of_val(&segment) as libc::socklen_t,
+            )
+        };
+        assert_eq!(set, 0);
+        net::connect(&socket, &to).unwrap();
+        Self::on(socket.into(), bytes)
+    }
+
+    fn on(mut connection: TcpStream, bytes: &str) -> Self {
         connection.set_read_timeout(Some(PATIENCE)).unwrap();
         connection.set_nodelay(true).unwrap();
         connection.write_all(bytes.as_bytes()).unwrap();

@@ -33,11 +33,23 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a connection with two lengths is used again",
         "examples/api_server/framing.rs",
-        &[(
-            "    Ok(is_clear)\n",
-            "    let _ = is_clear;\n    Ok(true)\n",
-        )],
+        &[("    Ok(is_clear && is_new)\n", "    Ok(is_new)\n")],
         Catcher::Test("http", "a_connection_with_two_lengths"),
+    ),
+    fault(
+        "a connection to an engine of old is used again",
+        "examples/api_server/framing.rs",
+        &[("Ok(is_clear && is_new)", "Ok(is_clear)")],
+        Catcher::Test("http", "an_engine_of_old_gets_each"),
+    ),
+    fault(
+        "a connection goes on after a request that others may see differently",
+        "examples/api_server/refusal.rs",
+        &[(
+            "Self::Host(_) | Self::Target | Self::TransferCoding | Self::Upgrade\n",
+            "Self::Host(_) | Self::Target | Self::Upgrade\n",
+        )],
+        Catcher::Test("http", "end_or_coding_is_unclear_is_refused"),
     ),
     fault(
         "a length goes on beside chunks",
