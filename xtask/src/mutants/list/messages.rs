@@ -73,6 +73,12 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "a_body_in_chunks_reaches"),
     ),
     fault(
+        "an engine that has finished waits for a slow reader",
+        "examples/api_server/worker.rs",
+        &[(".max_buf_size(ANSWER_HELD)", ".max_buf_size(8192)")],
+        Catcher::Test("http", "an_engine_that_has_finished"),
+    ),
+    fault(
         "a batch counts as one",
         "examples/api_server/prompt.rs",
         &[(
