@@ -48,7 +48,7 @@ const SHORT: Duration = Duration::from_secs(5);
 const ANSWER_HELD: usize = 1 << 20;
 
 /// The largest head of a request, in bytes.
-const LARGEST_HEAD: usize = 256 << 10;
+const LARGEST_HEAD: usize = 400 << 10;
 
 /// What the requests of a worker share.
 #[derive(Debug)]

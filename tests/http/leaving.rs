@@ -121,5 +121,7 @@ fn an_engine_that_has_finished_is_free_though_its_client_does_not_read() {
     assert_eq!(stream.status(), 200);
     let (got, is_whole) = stream.rest();
     assert!(is_whole);
-    assert_eq!(got.matches("data: ").count(), TOKENS);
+    // Chunks may end anywhere, but not within a letter.
+    let letters = |text: &str| text.matches('{').count();
+    assert_eq!(letters(&got), letters(TOKEN) * TOKENS);
 }
