@@ -11,20 +11,14 @@ reached is passed over for this request; if all are at their caps, the client is
 Plain ASGI and httpcore, on which httpx stands, pass on what comes as it came: targets, repeated headers,
 encoded bodies. They add nothing, take no proxy from the environment, keep no cookies and follow no
 redirects. (Of uvicorn's two servers, h11 tells that a client has left whatever else it has sent.)
-
-A worker whose table was removed or replaced finishes what it has and ends, and uvicorn starts it anew
-in the table that lies at the path then: so all workers soon count in one again.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import headcount
@@ -43,14 +37,7 @@ from client import (
 )
 from cost import cost
 from exchange import Exchange, for_the_client
-
-ENGINES = [
-    url.strip().rstrip("/") for url in os.environ["ROUTER_ENGINES"].split(",") if url.strip()
-]
-TABLE = os.environ.get("ROUTER_TABLE", "/dev/shm/router")
-MOST_PER_ENGINE = int(os.environ.get("ROUTER_MOST_PER_ENGINE", "1024"))
-SILENCE = float(os.environ.get("ROUTER_SILENCE", "600"))  # seconds that an engine may say nothing
-
+from worker import MOST_PER_ENGINE, SILENCE, live
 
 BUSY = "all engines are busy; try again soon"
 TOO_LARGE = "this is more than an engine takes at once, however idle it is; split it"
@@ -157,60 +144,3 @@ def admitted(
     finally:
         for permit in permits:
             permit.release()
-
-
-async def live(scope: Scope, receive: Receive, send: Send) -> None:
-    """What a worker does from its start to its end."""
-    await receive()
-    try:
-        async with working(scope["state"]):
-            await send({"type": "lifespan.startup.complete"})
-            await receive()
-    except Exception as error:
-        await send({"type": "lifespan.startup.failed", "message": str(error)})
-    else:
-        await send({"type": "lifespan.shutdown.complete"})
-
-
-@asynccontextmanager
-async def working(state: dict[str, Any]) -> AsyncIterator[None]:
-    for engine in ENGINES or [""]:
-        url = urlsplit(engine)
-        if url.scheme not in ("http", "https") or not url.hostname or url.port == 0:
-            raise ValueError(
-                f"ROUTER_ENGINES names {engine!r}; give addresses, as in http://10.0.0.7:8000"
-            )
-    table = opened()
-    exchange = Exchange(SILENCE)
-    # What a killed worker held is free again within a second.
-    with table.reap_every(1.0):
-        async with exchange.kept, exchange.fresh, anyio.create_task_group() as tasks:
-            state["frontend"], state["exchange"] = table.join(), exchange
-            tasks.start_soon(end_with_the_table, table)
-            yield
-            tasks.cancel_scope.cancel()
-
-
-def opened() -> headcount.Table:
-    """The table that all workers share. It is made, or brought to this configuration, if no one uses it."""
-    engines = [headcount.Engine(url, max_in_flight=MOST_PER_ENGINE) for url in ENGINES]
-    try:
-        return headcount.Table.open_or_create(TABLE, engines=engines)
-    except headcount.Differs:
-        table = headcount.Table.open(TABLE)
-        view = table.snapshot()
-        if not any(frontend.alive for frontend in view.frontends):
-            table.apply(engines)
-        elif {engine.name for engine in view.engines} != set(ENGINES):
-            raise  # another router's
-        # Else an operator has changed weights or caps meanwhile.
-        return table
-
-
-async def end_with_the_table(table: headcount.Table) -> None:
-    # A worker that is started from now on counts in another table; two of them would fill engines
-    # beyond their caps.
-    while (state := table.path_state()) not in ("gone", "replaced"):
-        await anyio.sleep(0.5)
-    log.error("%s is %s: worker %d ends", TABLE, state, os.getpid())
-    os.kill(os.getpid(), signal.SIGTERM)

@@ -219,10 +219,16 @@ def test_a_router_takes_over_a_table_that_is_not_used_and_no_other(path: Path) -
                     await until(lambda: len(living(path)) == 2)
                     assert (await exchange(url, posted(b"{}")))[1] == b"ok"
                 assert table.snapshot().engines[0].max_in_flight == 7
-            # The cap of the configuration, when all of it starts anew.
-            async with router(path, [a.url, b.url], most=9, workers=4):
-                caps = [engine.max_in_flight for engine in table.snapshot().engines]
-                assert caps == [9, 9]
+            # The caps of the configuration, when all of it starts anew; also if another process is just
+            # changing the table.
+            with table.deploy() as deployment:
+                with running(path, [a.url, b.url], ROUTER_MOST_PER_ENGINE="9") as (url, process):
+                    await asyncio.sleep(1)
+                    deployment.close()
+                    await until(lambda: len(living(path)) == 4)
+                    assert process.poll() is None
+                    caps = [engine.max_in_flight for engine in table.snapshot().engines]
+                    assert caps == [9, 9]
 
     asyncio.run(scene())
 

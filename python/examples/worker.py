@@ -1,0 +1,93 @@
+"""What a worker of the router does from its start to its end.
+
+A worker whose table was removed or replaced finishes what it has and ends, and uvicorn starts it anew
+in the table that lies at the path then: so all workers soon count in one again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import anyio
+import headcount
+from client import Receive, Scope, Send
+from exchange import Exchange
+
+ENGINES = [
+    url.strip().rstrip("/") for url in os.environ["ROUTER_ENGINES"].split(",") if url.strip()
+]
+TABLE = os.environ.get("ROUTER_TABLE", "/dev/shm/router")
+MOST_PER_ENGINE = int(os.environ.get("ROUTER_MOST_PER_ENGINE", "1024"))
+SILENCE = float(os.environ.get("ROUTER_SILENCE", "600"))  # seconds that an engine may say nothing
+
+log = logging.getLogger("uvicorn.error")
+
+
+async def live(scope: Scope, receive: Receive, send: Send) -> None:
+    """What a worker does from its start to its end."""
+    await receive()
+    try:
+        async with working(scope["state"]):
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+    except Exception as error:
+        await send({"type": "lifespan.startup.failed", "message": str(error)})
+    else:
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+@asynccontextmanager
+async def working(state: dict[str, Any]) -> AsyncIterator[None]:
+    for engine in ENGINES or [""]:
+        url = urlsplit(engine)
+        if url.scheme not in ("http", "https") or not url.hostname or url.port == 0:
+            raise ValueError(
+                f"ROUTER_ENGINES names {engine!r}; give addresses, as in http://10.0.0.7:8000"
+            )
+    table = opened()
+    exchange = Exchange(SILENCE)
+    # What a killed worker held is free again within a second.
+    with table.reap_every(1.0):
+        async with exchange.kept, exchange.fresh, anyio.create_task_group() as tasks:
+            state["frontend"], state["exchange"] = table.join(), exchange
+            tasks.start_soon(end_with_the_table, table)
+            yield
+            tasks.cancel_scope.cancel()
+
+
+def opened() -> headcount.Table:
+    """The table that all workers share. It is made, or brought to this configuration, if no one uses it."""
+    engines = [headcount.Engine(url, max_in_flight=MOST_PER_ENGINE) for url in ENGINES]
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            return headcount.Table.open_or_create(TABLE, engines=engines)
+        except headcount.Differs:
+            table = headcount.Table.open(TABLE)
+            view = table.snapshot()
+            if any(frontend.alive for frontend in view.frontends):
+                if {engine.name for engine in view.engines} == set(ENGINES):
+                    return table  # an operator has changed weights or caps meanwhile
+                raise  # another router's
+            try:
+                table.apply(engines)
+            except headcount.Deployed:  # by another worker, which is about to do so
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+
+async def end_with_the_table(table: headcount.Table) -> None:
+    # A worker that is started from now on counts in another table; two of them would fill engines
+    # beyond their caps.
+    while (state := table.path_state()) not in ("gone", "replaced"):
+        await anyio.sleep(0.5)
+    log.error("%s is %s: worker %d ends", TABLE, state, os.getpid())
+    os.kill(os.getpid(), signal.SIGTERM)
