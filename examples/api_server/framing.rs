@@ -33,6 +33,7 @@ pub(crate) fn check_request(head: &request::Parts) -> Result<(), Refusal> {
     match coding(&head.headers) {
         Coding::None | Coding::Chunked => Ok(()),
         Coding::Other => Err(Refusal::TransferCoding),
+        Coding::Several => Err(Refusal::TransferCodings),
     }
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn check_answer(head: &mut response::Parts) -> Result<bool, &'static 
     }
     let length = length(&head.headers)?;
     let coding = coding(&head.headers);
-    if coding == Coding::Other {
+    if matches!(coding, Coding::Other | Coding::Several) {
         return Err("its answer has a transfer coding other than chunked");
     }
     head.headers.remove(header::CONTENT_LENGTH);
@@ -116,13 +117,16 @@ enum Coding {
     Chunked,
     /// Another, or chunked and another, or more than once.
     Other,
+    /// Any, on several lines.
+    Several,
 }
 
 fn coding(headers: &HeaderMap) -> Coding {
     let mut values = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (values.next(), values.next()) {
         (None, _) => Coding::None,
-        (Some(one), None) if one.as_bytes().eq_ignore_ascii_case(b"chunked") => Coding::Chunked,
+        (Some(_), Some(_)) => Coding::Several,
+        (Some(one), _) if one.as_bytes().eq_ignore_ascii_case(b"chunked") => Coding::Chunked,
         _ => Coding::Other,
     }
 }

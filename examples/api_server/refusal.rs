@@ -47,6 +47,8 @@ pub(crate) enum Refusal {
     Target,
     #[error("the body has a transfer coding other than chunked; send it with chunked alone")]
     TransferCoding,
+    #[error("the body has its transfer codings on several lines; send it with chunked alone")]
+    TransferCodings,
     #[error("this path answers GET and HEAD only")]
     Method,
     #[error("this process has as many clients as it has descriptors for; try again soon")]
@@ -72,9 +74,10 @@ impl Refusal {
             }
             Self::LengthRequired => StatusCode::LENGTH_REQUIRED,
             Self::Body(upload::Cut::TooSlow { .. }) => StatusCode::REQUEST_TIMEOUT,
-            Self::Body(upload::Cut::BrokenOff) | Self::Host(_) | Self::Target => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::Body(upload::Cut::BrokenOff)
+            | Self::Host(_)
+            | Self::Target
+            | Self::TransferCodings => StatusCode::BAD_REQUEST,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::TransferCoding | Self::Upgrade => StatusCode::NOT_IMPLEMENTED,
             Self::Table(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -98,7 +101,7 @@ impl Refusal {
             Self::LengthRequired => "length_required",
             Self::Host(_) => "invalid_host",
             Self::Target => "invalid_target",
-            Self::TransferCoding => "transfer_coding_not_supported",
+            Self::TransferCoding | Self::TransferCodings => "transfer_coding_not_supported",
             Self::Method => "method_not_allowed",
             Self::Upgrade => "upgrade_not_supported",
         }
@@ -109,7 +112,11 @@ impl Refusal {
     fn ends_connection(&self) -> bool {
         matches!(
             self,
-            Self::Host(_) | Self::Target | Self::TransferCoding | Self::Upgrade
+            Self::Host(_)
+                | Self::Target
+                | Self::TransferCoding
+                | Self::TransferCodings
+                | Self::Upgrade
         )
     }
 

@@ -278,7 +278,12 @@ fn a_request_whose_end_or_coding_is_unclear_is_refused() {
         (
             "1.1",
             "Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
-            501,
+            400,
+        ),
+        (
+            "1.1",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+            400,
         ),
         ("1.1", "Transfer-Encoding: chunked, chunked\r\n", 501),
         ("1.1", "Transfer-Encoding: chunked, gzip\r\n", 400),

@@ -116,8 +116,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a body that makes no sense is the server's mistake",
         "examples/api_server/refusal.rs",
         &[(
-            "Self::Target => {\n                StatusCode::BAD_REQUEST",
-            "Self::Target => {\n                StatusCode::INTERNAL_SERVER_ERROR",
+            "| Self::TransferCodings => StatusCode::BAD_REQUEST",
+            "| Self::TransferCodings => StatusCode::INTERNAL_SERVER_ERROR",
         )],
         Catcher::Test("http", "a_body_that_makes_no_sense"),
     ),
