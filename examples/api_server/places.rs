@@ -4,7 +4,7 @@ use crate::prompt::Prompt;
 use crate::refusal::Refusal;
 use crate::upload::Upload;
 use crate::worker::Worker;
-use headcount::{EngineState, EngineView, Error, Permit, Request};
+use headcount::{Cap, EngineState, EngineView, Error, Permit, Request};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 
@@ -109,6 +109,9 @@ impl Wish {
         let of_each = tokens / self.requests;
         let of_first = tokens - of_each * others;
         let mut closed = tried.to_vec();
+        // Several are not tried where there is no room for them now: it would take places from others for a
+        // moment, and count as a refusal.
+        let may_fit = others == 0 || self.close_full(tokens, worker, &mut closed);
         let mut is_full = false;
         // Each time round there is an engine less to choose, so this ends.
         loop {
@@ -132,13 +135,37 @@ impl Wish {
             };
             match others {
                 Ok(_others) => return Ok(Places { first, _others }),
-                Err(Error::Saturated { .. }) => is_full = true,
+                Err(Error::Saturated {
+                    cap: Cap::EngineRequests | Cap::EngineTokens,
+                    ..
+                }) if may_fit => is_full = true,
+                Err(Error::Saturated { passes, .. }) => return Err(NoPlace::Full { passes }),
                 // Drained or gone since the first one was placed.
                 Err(Error::Unavailable { .. } | Error::NoSuchEngine { .. }) => {}
                 Err(error) => return Err(NoPlace::Other(Refusal::Table(error))),
             }
             closed.push(first.engine());
         }
+    }
+
+    /// Adds the engines that have no room now for all that is asked for. False, and none is added, if no other
+    /// is left.
+    fn close_full(&self, tokens: u32, worker: &Worker, closed: &mut Vec<usize>) -> bool {
+        let fits = |count: u32, more: u32, cap: Option<u32>| {
+            cap.is_none_or(|cap| more <= cap.saturating_sub(count))
+        };
+        let view = worker.table.snapshot();
+        let active = (view.engines.into_iter())
+            .filter(|e| e.state == EngineState::Active && !closed.contains(&e.index));
+        let (with_room, full): (Vec<_>, Vec<_>) = active.partition(|e| {
+            fits(e.in_flight, self.requests, e.max_in_flight)
+                && fits(e.tokens, tokens, e.max_tokens)
+        });
+        if with_room.is_empty() {
+            return false;
+        }
+        closed.extend(full.iter().map(|engine| engine.index));
+        true
     }
 }
 

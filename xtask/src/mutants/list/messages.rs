@@ -97,8 +97,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "an engine without room for a batch hides others",
         "examples/api_server/places.rs",
         &[(
-            "Err(Error::Saturated { .. }) => is_full = true,",
-            "Err(Error::Saturated { .. }) => return Err(NoPlace::Full { passes: is_full }),",
+            "closed.extend(full.iter().map(|engine| engine.index));",
+            "drop(full);",
         )],
         Catcher::Test("http", "does_not_hide_one_with_room"),
     ),
