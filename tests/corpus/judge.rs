@@ -247,7 +247,7 @@ impl Observed {
     /// which framing a body goes to the engine, is of no matter.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         let refused = |text: &str| {
-            let numbers = ["414", "431", "505"].iter();
+            let numbers = ["414", "422", "431", "501", "505"].iter();
             numbers.fold(text.to_owned(), |text, number| {
                 text.replace(&format!("{number} of its own"), "400 of its own")
             })
