@@ -36,6 +36,10 @@ struct Now {
     is_told_surely: bool,
     seen: Seen,
     connections: usize,
+    /// The number of the first one of the case.
+    first: usize,
+    /// The other end of a connection of our own, until it is taken in.
+    barrier: Option<SocketAddr>,
     /// Connections on which the engine does what the case says.
     acting: usize,
     open: Vec<(usize, Arc<TcpStream>)>,
@@ -68,8 +72,17 @@ impl Lane {
                 let lane = acting.clone();
                 let stream = Arc::new(stream);
                 let mut now = lane.now();
+                if now.barrier.is_some() && now.barrier == stream.peer_addr().ok() {
+                    now.barrier = None;
+                    lane.shared.changed.notify_all();
+                    continue;
+                }
+                let Some(case) = now.case.clone() else {
+                    continue;
+                };
                 now.connections += 1;
                 let number = now.connections;
+                let is_first = number == now.first;
                 now.open.push((number, Arc::clone(&stream)));
                 drop(now);
                 thread::spawn(move || {
@@ -77,7 +90,9 @@ impl Lane {
                     let wire = Wire::new(stream, PATIENCE);
                     Connection {
                         lane: &lane,
+                        case: &case,
                         number,
+                        is_first,
                         wire: Some(wire),
                     }
                     .act();
@@ -95,7 +110,7 @@ impl Lane {
         now.case = Some(Arc::clone(case));
         now.is_told_surely = is_told_surely;
         now.seen = Seen::default();
-        now.connections = 0;
+        now.first = now.connections + 1;
     }
 
     /// Waits until so many heads have come, for a limited time.
@@ -108,8 +123,19 @@ impl Lane {
         drop(waited.unwrap());
     }
 
+    /// Waits until every connection that the front has opened by now is taken in.
+    fn take_all_in(&self) {
+        // They are taken in one after the other, so one of our own comes after them.
+        let mut now = self.now();
+        let own = TcpStream::connect(self.address).unwrap();
+        now.barrier = Some(own.local_addr().unwrap());
+        let taken = (self.shared.changed).wait_while(now, |now| now.barrier.is_some());
+        drop(taken.unwrap());
+    }
+
     /// Waits until the engine has done all that the case says.
     pub(crate) fn wait_until_done(&self) {
+        self.take_all_in();
         let limit = PATIENCE + Duration::from_secs(10);
         let now = self.now();
         let waited = self
@@ -126,6 +152,7 @@ impl Lane {
     pub(crate) fn end(&self) -> Seen {
         // Those that come from now on are closed at once.
         self.now().case = None;
+        self.take_all_in();
         for (how, limit) in [(Shutdown::Write, 3), (Shutdown::Both, 20)] {
             let mut now = self.now();
             for (_, stream) in &now.open {
@@ -159,19 +186,20 @@ impl Lane {
 
 struct Connection<'a> {
     lane: &'a Lane,
+    case: &'a Case,
     number: usize,
+    /// Whether it is the first one of the case.
+    is_first: bool,
     /// `None` once it is closed.
     wire: Option<Wire>,
 }
 
 impl Connection<'_> {
     fn act(&mut self) {
-        let Some(case) = self.lane.now().case.clone() else {
-            return;
-        };
-        if case.reads == Reads::Nothing && self.number == 1 {
+        let case = self.case;
+        if case.reads == Reads::Nothing && self.is_first {
             self.lane.note(|seen| seen.answered += 1);
-            self.answer(&case, "");
+            self.answer("");
         }
         while let Some(wire) = &mut self.wire {
             let mut request = match Message::read_head(wire) {
@@ -189,7 +217,7 @@ impl Connection<'_> {
             let is_probe = request.second_word() == PROBE;
             let early = case.reads == Reads::Head && !is_probe;
             if early {
-                self.reply(&case, &start, is_probe);
+                self.reply(&start, is_probe);
             }
             let stop = match &mut self.wire {
                 Some(wire) => request.read_body(wire),
@@ -200,33 +228,33 @@ impl Connection<'_> {
             if stop.is_some() || !is_clear {
                 return;
             }
-            let ignored = case.reads == Reads::Nothing && self.number == 1;
+            let ignored = case.reads == Reads::Nothing && self.is_first;
             if !early && (is_probe || !ignored) {
-                self.reply(&case, &start, is_probe);
+                self.reply(&start, is_probe);
             }
         }
     }
 
-    fn reply(&mut self, case: &Case, start: &str, is_probe: bool) {
+    fn reply(&mut self, start: &str, is_probe: bool) {
         let says = |step: &Engine| matches!(step, Engine::Send(_) | Engine::Echo);
-        if is_probe || case.engine.iter().any(says) {
+        if is_probe || self.case.engine.iter().any(says) {
             self.lane.note(|seen| seen.answered += 1);
         }
         match is_probe {
             true => self.echo(start),
-            false => self.answer(case, start),
+            false => self.answer(start),
         }
     }
 
-    fn answer(&mut self, case: &Case, start: &str) {
+    fn answer(&mut self, start: &str) {
         self.lane.now().acting += 1;
-        self.take_steps(case, start);
+        self.take_steps(start);
         self.lane.now().acting -= 1;
         self.lane.shared.changed.notify_all();
     }
 
-    fn take_steps(&mut self, case: &Case, start: &str) {
-        for step in &case.engine {
+    fn take_steps(&mut self, start: &str) {
+        for step in &self.case.engine {
             let Some(wire) = &self.wire else { return };
             match step {
                 Engine::Echo => self.echo(start),

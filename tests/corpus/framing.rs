@@ -367,8 +367,7 @@ fn large() -> Vec<Case> {
                 Client::Pause(300),
                 say(chunk.repeat(10) + "0\r\n\r\n"),
             ],
-        )
-        .because("the client is told that, not that the engine has failed"),
+        ),
         does(
             "large chunks, to an engine of HTTP/1.0 that keeps the connection",
             [

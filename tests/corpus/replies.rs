@@ -302,7 +302,8 @@ fn statuses() -> Vec<Case> {
             "answer: 101, not asked for",
             "HTTP/1.1 101 Switching",
             "Upgrade: x\r\nConnection: upgrade\r\n\r\nhello end",
-        ),
+        )
+        .then(Close),
         with(
             "answer: 100 with a length",
             "HTTP/1.1 100 Continue",
@@ -540,6 +541,7 @@ fn connections() -> Vec<Case> {
             .reading(Reads::Head)
             .engine([
                 reply(format!("{early}Connection: close\r\n\r\nhello end")),
+                Pause(200),
                 Close,
             ]),
         does(
