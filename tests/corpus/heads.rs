@@ -10,7 +10,7 @@ pub(crate) const HOP_BY_HOP: &str =
 pub(crate) const CONTROL: &str = "no value has control characters (RFC 9110, 5.5)";
 const WEBSOCKET: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
                          Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==";
-const LARGE_HEADS: &str = "heads may have 256 KiB, targets 64 KiB";
+const LARGE_HEADS: &str = "heads may have 400 KiB, targets 64 KiB";
 
 pub(crate) fn cases() -> Vec<Case> {
     let mut cases = hosts();

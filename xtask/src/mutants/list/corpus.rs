@@ -21,9 +21,9 @@ pub(super) const FAULTS: &[Mutant] = &[
         CORPUS,
     ),
     fault(
-        "a length that Connection lists is lost",
-        "examples/api_server/headers.rs",
-        &[("!needed.contains(name)", "!needed.is_empty()")],
+        "an engine of HTTP/1.0 makes an answer of HTTP/1.0",
+        "examples/api_server/framing.rs",
+        &[("    head.version = Version::HTTP_11;\n", "")],
         CORPUS,
     ),
     fault(
