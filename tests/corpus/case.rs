@@ -1,6 +1,6 @@
-//! What a case of the corpus is: what the client does, and what the engine does.
+//! A case of the corpus: the steps of its client and of its engine.
 
-/// A request or an answer that is odd, and all that is to be done to see how it is taken.
+/// An odd request or an odd answer, and all steps that show how a front takes it.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,

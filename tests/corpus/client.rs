@@ -20,11 +20,11 @@ const SHORT: Duration = Duration::from_secs(1);
 pub(crate) struct Got {
     pub(crate) answers: Vec<Message>,
     pub(crate) end: End,
-    /// What is wrong whatever others do.
+    /// Faults, however the others behave.
     pub(crate) wrongs: Vec<String>,
 }
 
-/// How a connection is, after all that the case has.
+/// How a connection is when the client has done all that the case says.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum End {
     /// The client went.
@@ -35,7 +35,7 @@ pub(crate) enum End {
     Closed,
     /// It is of no use, and open.
     Silent,
-    /// Something else was there than the answer to another request.
+    /// Instead of the answer to another request, something else came.
     Odd(String),
 }
 
@@ -62,12 +62,12 @@ pub(crate) fn act(
             Client::UntilAsked => lane.wait_for_heads(1, PATIENCE),
             Client::UntilAnsweredOrASecond => {
                 wire.set_patience(SHORT);
-                // Then the body goes without.
+                // Without an answer, the client sends its body all the same.
                 let _ = wire.more();
                 wire.set_patience(patience);
             }
             Client::UntilAnswered => {
-                // If nothing comes, it will be seen below that there is nothing.
+                // If nothing comes, reading below finds that.
                 let _ = wire.more();
             }
             Client::Holds(places) => {

@@ -55,7 +55,7 @@ pub(crate) struct Seen {
     pub(crate) answered: usize,
     /// Whether the connection was closed before the answer was over, each time that was waited for.
     pub(crate) told: Vec<bool>,
-    /// What has come that is no whole head.
+    /// Bytes that are no whole head.
     pub(crate) pieces: Vec<Vec<u8>>,
 }
 
@@ -104,7 +104,8 @@ impl Lane {
         lane
     }
 
-    /// From now on this case is acted. `is_told_surely` if all that is waited for is expected to come.
+    /// From now on this case is acted. `is_told_surely` if the front is expected to tell the engine of a client that
+    /// leaves.
     pub(crate) fn begin(&self, case: &Arc<Case>, is_told_surely: bool) {
         let mut now = self.now();
         now.case = Some(Arc::clone(case));
@@ -150,7 +151,7 @@ impl Lane {
 
     /// Ends what connections there are, waits until the front knows, and tells what was seen.
     pub(crate) fn end(&self) -> Seen {
-        // Those that come from now on are closed at once.
+        // Connections that come from now on are closed at once.
         self.now().case = None;
         self.take_all_in();
         for (how, limit) in [(Shutdown::Write, 3), (Shutdown::Both, 20)] {
@@ -258,7 +259,7 @@ impl Connection<'_> {
             let Some(wire) = &self.wire else { return };
             match step {
                 Engine::Echo => self.echo(start),
-                // What cannot be sent is for nobody any more.
+                // Fails if the front has closed the connection.
                 Engine::Send(bytes) => drop(wire.send(bytes)),
                 Engine::Pause(time) => thread::sleep(Duration::from_millis(*time)),
                 Engine::UntilTold => {
@@ -292,7 +293,7 @@ impl Connection<'_> {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n");
         let body = if line.starts_with("HEAD ") { "" } else { &body };
         if let Some(wire) = &self.wire {
-            // What cannot be sent is for nobody any more.
+            // Fails if the front has closed the connection.
             let _ = wire.send(format!("{head}{body}").as_bytes());
         }
     }

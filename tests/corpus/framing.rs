@@ -1,4 +1,4 @@
-//! Bodies of requests, and what says where they end.
+//! Bodies of requests, and the headers and chunks that say where they end.
 
 use crate::case::{Case, Client, Engine, does, reply, say, sends};
 use crate::fronts::{MAX_BODY, MAX_HELD};

@@ -1,4 +1,4 @@
-//! Those in front of the engines: nginx, HAProxy and `api_server`, each with a port for every lane.
+//! The fronts of the engines: nginx, HAProxy and `api_server`, each with a port for every lane.
 
 use crate::engine::Lane;
 use headcount::Table;
@@ -20,7 +20,7 @@ pub(crate) const MAX_BODY: usize = 100_000;
 /// What `api_server` holds of a body before it is passed on.
 pub(crate) const MAX_HELD: usize = 20_000;
 
-/// Whom the corpus is sent through.
+/// A program that the corpus is sent through.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
     Nginx,
@@ -49,6 +49,8 @@ pub(crate) struct Door {
 }
 
 impl Kind {
+    pub(crate) const ALL: [Self; 3] = [Self::Nginx, Self::Haproxy, Self::Ours];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Nginx => "nginx",
@@ -71,8 +73,8 @@ impl Kind {
 }
 
 impl Front {
-    /// Starts it, with an engine for each lane; which of them are impatient is said. `None` if there is no
-    /// such program here.
+    /// Starts it, with an engine for each lane. `lanes` says of each whether it is impatient. `None` if the
+    /// program is not installed.
     pub(crate) fn start(kind: Kind, lanes: &[bool]) -> Option<Self> {
         let program = kind.program()?;
         let mut front = Self {
@@ -181,7 +183,7 @@ impl Drop for Running {
     }
 }
 
-/// A port at a loopback address of its own, which nobody else takes before the front does.
+/// A port at a loopback address of its own, which no other process takes before the front does.
 fn free_address() -> SocketAddr {
     static NUMBER: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();

@@ -1,4 +1,4 @@
-//! What is seen of a case, in a form that can be compared, and what is wrong whatever others do.
+//! Observations of a case, in a form that can be compared; and faults, however the others behave.
 
 use crate::case::Case;
 use crate::client::{self, End, Got};
@@ -37,8 +37,8 @@ const OF_FRONTS: [&str; 11] = [
     "x-request-id",
 ];
 
-/// Acts a case at a front. Also what is wrong there, if that is `api_server`. What was seen before says only
-/// how long it is worth to wait.
+/// Acts a case at a front, and finds the faults of `api_server`. `before` is the recorded observation: it says
+/// only how long to wait for what may not come.
 pub(crate) fn observe(
     case: &Arc<Case>,
     kind: Kind,
@@ -54,7 +54,7 @@ pub(crate) fn observe(
     door.engine.begin(case, is_told || kind == Kind::Ours);
     let mut got = client::act(case, door.address, &door.engine, table, is_silent);
     if case.leaves() {
-        // What has come before the leaving may be passed on after it.
+        // The front may pass on after the leaving what it got before.
         thread::sleep(Duration::from_millis(50));
     }
     door.engine.wait_until_done();
@@ -110,7 +110,7 @@ fn wrong_answers(case: &Case, got: &Got) -> Vec<String> {
     wrongs
 }
 
-/// A request that an engine may read as two, or that nobody has counted.
+/// A request that an engine may read as two, or that the table has not counted.
 fn wrong_requests(seen: &Seen, host: &str, places: u64) -> Vec<String> {
     let mut wrongs = Vec::new();
     for request in &seen.requests {
@@ -141,7 +141,7 @@ fn wrong_requests(seen: &Seen, host: &str, places: u64) -> Vec<String> {
     wrongs
 }
 
-/// Whether an answer is the front's, not the engine's: a page, our error, or a refusal without anything.
+/// Whether an answer is the front's, not the engine's: a page, an error in JSON, or a refusal without a body.
 fn is_own(answer: &Message) -> bool {
     let body = answer.body.trim_ascii_start();
     let is_bare = body.is_empty() && matches!(answer.second_word(), "400" | "414" | "431" | "505");
@@ -173,7 +173,7 @@ fn answer_in_short(answer: &Message) -> String {
         (framing, false) => format!(" {framing} {}", answer.body_in_short()),
     };
     let cut = if answer.is_whole { "" } else { ", cut" };
-    // Fronts may say their own.
+    // A front may put its own instead.
     let said = |name: &str, value: &str| answer.all(name) == [value];
     let mut without = OF_FRONTS.to_vec();
     without.extend((!said("server", "engine")).then_some("server"));
@@ -210,7 +210,7 @@ fn request_in_short(request: &Message) -> String {
     let body = match (request.framing, request.body.is_empty()) {
         (Framing::None, _) => String::new(),
         (framing, false) if request.is_whole => format!(" {framing} {}", request.body_in_short()),
-        // How much has come of one that is cut is a matter of time.
+        // Of one that is cut, more or less may have come.
         (framing, _) => format!(" {framing}"),
     };
     let cut = if request.is_whole { "" } else { ", cut" };
@@ -233,7 +233,7 @@ impl fmt::Display for Observed {
 }
 
 impl Observed {
-    /// Reads what was written.
+    /// Reads a line that `Display` has written.
     pub(crate) fn parse(line: &str) -> Option<Self> {
         let mut parts = line.split(" | ");
         Some(Self {
@@ -243,8 +243,7 @@ impl Observed {
         })
     }
 
-    /// Whether it is what was recorded. How much of a request that is cut has come to the engine by then, and if
-    /// anything, is a matter of time.
+    /// Whether it is the recorded one. Of a request that is cut, the engine may have got more, less or nothing.
     pub(crate) fn is_still(&self, recorded: &Self) -> bool {
         let whole = |text: &str| {
             let parts = text
@@ -256,8 +255,8 @@ impl Observed {
             && whole(&self.engine) == whole(&recorded.engine)
     }
 
-    /// Whether both sides have seen the same. By which number a malformed head is refused, and by
-    /// which framing a body goes to the engine, is of no matter.
+    /// Whether it is the same, but for the number by which a malformed message is refused, and for the framing
+    /// by which a body goes to the engine.
     pub(crate) fn is_as(&self, other: &Self) -> bool {
         let refused = |text: &str| {
             let numbers = ["414", "422", "431", "501", "505"].iter();
@@ -265,7 +264,7 @@ impl Observed {
                 text.replace(&format!("{number} of its own"), "400 of its own")
             })
         };
-        // A body that is there before it is passed on has a length then.
+        // A front that holds a body until it is there passes it on with a length.
         let framed = |text: &str| text.replace(" chunked", " length");
         let both = |seen: &Self| Self {
             client: refused(&seen.client),

@@ -1,4 +1,4 @@
-//! Requests and answers, as the one who gets them reads them: strictly, and noting what could be read otherwise.
+//! Requests and answers, read strictly. Whatever another reader could read otherwise is noted.
 
 use crate::wire::{Stop, Wire};
 use std::fmt;
@@ -15,7 +15,7 @@ pub(crate) struct Message {
     pub(crate) trailers: Vec<(String, String)>,
     /// Whether it ended as its framing says.
     pub(crate) is_whole: bool,
-    /// What another reader could take otherwise.
+    /// Parts that another reader could read otherwise.
     pub(crate) doubts: Vec<String>,
 }
 

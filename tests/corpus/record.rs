@@ -1,4 +1,4 @@
-//! What was seen when it was last recorded, and the table in the documentation that follows from it.
+//! The recorded observations, and the table in the documentation that is made of them.
 
 use crate::case::Case;
 use crate::fronts::Kind;
@@ -9,14 +9,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What came of each case at each front.
+/// The observation of each case at each front.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Record(BTreeMap<(String, Kind), Observed>);
 
-const KINDS: [Kind; 3] = [Kind::Nginx, Kind::Haproxy, Kind::Ours];
-
 const HEAD: &str = "\
-# What came of each case of the corpus: what the client got | what the engine got | places taken.
+# Each case of the corpus at each front: the client got | the engine got | places taken by api_server.
 # Written by HEADCOUNT_CORPUS=record cargo test -p headcount-tests --test corpus; do not edit.
 ";
 
@@ -33,7 +31,7 @@ impl Record {
             if let Some(new) = line.strip_prefix("== ") {
                 name = new;
             } else if let Some((kind, seen)) = line.split_once(": ")
-                && let Some(kind) = KINDS.into_iter().find(|k| k.name() == kind)
+                && let Some(kind) = Kind::ALL.into_iter().find(|k| k.name() == kind)
                 && let Some(seen) = Observed::parse(seen)
             {
                 record.set(name, kind, seen);
@@ -56,7 +54,7 @@ impl Record {
         for case in cases {
             // Writing to a string cannot fail, here and below.
             let _ = writeln!(text, "\n== {}", case.name);
-            for kind in KINDS {
+            for kind in Kind::ALL {
                 if let Some(seen) = self.get(case.name, kind) {
                     let _ = writeln!(text, "{}: {seen}", kind.name());
                 }
@@ -78,14 +76,14 @@ impl Record {
         let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
         for case in cases {
             let Some(why) = case.because else { continue };
-            let [nginx, haproxy, ours] = KINDS.map(|kind| self.get(case.name, kind));
+            let [nginx, haproxy, ours] = Kind::ALL.map(|kind| self.get(case.name, kind));
             let seen = [nginx, haproxy, ours].into_iter().flatten();
             let at_engines: BTreeSet<_> = seen.map(|seen| short(&seen.engine)).collect();
             let is_as_ours = |other: &&Observed| {
                 ours.is_some_and(|ours| short(&ours.client) == short(&other.client))
             };
             let others = [nginx, haproxy].into_iter().flatten();
-            // What engines get is said where it is the difference.
+            // The engine's side is shown where it makes the difference.
             let says_engine = at_engines.len() > 1 && others.filter(is_as_ours).count() > 0;
             let cell = |seen: Option<&Observed>| {
                 let Some(seen) = seen else {
@@ -118,7 +116,7 @@ impl Record {
     }
 }
 
-/// What was seen, without bodies and by what they ended.
+/// An observation without bodies and their framing.
 fn short(seen: &str) -> String {
     let mut text = String::new();
     let (mut is_quoted, mut is_escaped) = (false, false);
@@ -163,7 +161,7 @@ fn document() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api_server.md")
 }
 
-/// What stands before the table, the table, and what stands after it.
+/// The text before the table, the table, and the text after it.
 fn documentation() -> (String, String, String) {
     let text = fs::read_to_string(document()).unwrap();
     let (before, rest) = text.split_once(BEGIN).expect("the table begins");
