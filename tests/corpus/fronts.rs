@@ -101,7 +101,6 @@ impl Front {
                 fs::write(&file, nginx(&front.lanes)).unwrap();
                 let mut command = Command::new(program);
                 command.arg("-p").arg(&directory).arg("-c").arg(file);
-                command.arg("-e").arg(directory.join("error.log"));
                 front.start_in_front(command, &directory);
             }
             Kind::Haproxy => {
