@@ -27,20 +27,21 @@ fn c4_saturated_names_the_cap_that_is_in_the_way() {
     let plain = Request::new();
     let big = Request::new().tokens(60);
     let options = Table::options()
+        .engine(Engine::named("b").max_in_flight(1))
         .engine(Engine::named("a").max_in_flight(2).max_tokens(100))
-        .engine(Engine::named("b").max_in_flight(1));
+        .engine(Engine::named("c").max_in_flight(0));
     let table = TestTable::new(&options);
     let frontend = table.join().unwrap();
-    let _held = frontend.route_with(&big.pin(0)).unwrap();
+    let _held = frontend.route_with(&big.pin(1)).unwrap();
     assert_eq!(
-        one_refused(&frontend, &big.pin(0)),
+        one_refused(&frontend, &big.pin(1)),
         (Cap::EngineTokens, true)
     );
-    let _other = frontend.route_with(&plain.pin(1)).unwrap();
-    // "b" is full; "a" has a place, and not the tokens.
+    let _other = frontend.route_with(&plain.pin(0)).unwrap();
+    // "b" and "c" are full; "a" has a place, and not the tokens.
     assert_eq!(one_refused(&frontend, &big), (Cap::EngineTokens, true));
     assert_eq!(
-        one_refused(&frontend, &plain.pin(1)),
+        one_refused(&frontend, &plain.pin(0)),
         (Cap::EngineRequests, true)
     );
     let _last = frontend.route().unwrap();
