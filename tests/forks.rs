@@ -480,3 +480,28 @@ fn overlay(directory: &Path) -> Option<PathBuf> {
         ]);
     mounted.then_some(mount)
 }
+
+#[test]
+fn k3_a_child_does_not_act_as_its_parents_deployment_and_does_not_give_it_back() {
+    succeeds_alone(
+        "k3_a_child_does_not_act_as_its_parents_deployment_and_does_not_give_it_back",
+        || TestTable::with_engines(2),
+        |path| {
+            let table = Table::open(path).unwrap();
+            let options = Table::options().engines(1);
+            let mut deployment = Some(table.deploy().unwrap());
+            let child = fork(|| {
+                let applied = deployment.as_ref().unwrap().apply(&options);
+                assert!(matches!(applied, Err(Error::Forked)), "{applied:?}");
+                drop(deployment.take());
+                assert!(matches!(table.apply(&options), Err(Error::Deployed { .. })));
+                0
+            });
+            assert_eq!(wait(child), 0, "the child is refused");
+            assert_eq!(table.snapshot().deployment, Some(std::process::id()));
+            assert_eq!(table.snapshot().engines.len(), 2);
+            let changes = deployment.as_ref().unwrap().apply(&options).unwrap();
+            assert_eq!(changes.removed().collect::<Vec<_>>(), ["1"]);
+        },
+    );
+}

@@ -266,3 +266,16 @@ fn a_wrong_count_is_found_while_the_table_is_used() {
     });
     assert!(found, "the count that is off by two");
 }
+
+#[test]
+fn a_cap_of_the_table_that_cannot_be_or_is_not_heeded_is_found() {
+    // Words 38 and 39 of the control: the caps in requests and in tokens.
+    for (word, cap) in [(38, u64::from(u32::MAX) + 1), (39, u64::MAX - 1)] {
+        let found = damaged(|damage, _| damage.change("control", 0, word, |_| cap));
+        assert_eq!(kinds(&found), [FaultKind::Cap]);
+    }
+    let found = damaged(|damage, _| damage.change("control", 0, 38, |_| 7));
+    assert_eq!(kinds(&found), [FaultKind::Cap]);
+    let said = "cap: the table: caps that are not heeded, but should be heeded";
+    assert_eq!(found.faults[0].to_string(), said);
+}
