@@ -23,7 +23,8 @@
 //!
 //! *What it costs in exactness.* A request between its engine's row and being taken off is in both sums. One
 //! that finds room but for those that are being placed looks again for a moment, until they have been. A
-//! process that is stopped there keeps one place from others.
+//! process that is stopped there keeps one place from others, and so does one that has died there until it is
+//! reaped, which a refusal has done.
 //!
 //! # Why these caps can change
 //!
