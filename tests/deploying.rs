@@ -154,7 +154,9 @@ fn apply_leaves_what_the_options_do_not_name_and_empties_when_told_to() {
     assert_eq!(table.snapshot().engines.len(), 2);
     let changes = table.apply(&Table::options().engines(0)).unwrap();
     assert_eq!(changes.removed().count(), 2);
-    assert!(table.snapshot().engines.is_empty());
+    let view = table.snapshot();
+    assert!(view.engines.is_empty());
+    assert_eq!((view.max_in_flight, view.max_tokens), (None, None));
 }
 
 #[test]
