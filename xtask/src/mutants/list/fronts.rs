@@ -224,8 +224,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "want of descriptors is an engine's fault",
         "examples/api_server/dial.rs",
         &[(
-            "Ok(Err(error)) if is_of_this_host(&error) =>",
-            "Ok(Err(error)) if is_of_this_host(&error) && error.kind() == io::ErrorKind::AddrNotAvailable =>",
+            "match is_of_this_host(&error) {",
+            "match is_of_this_host(&error) && error.kind() == io::ErrorKind::AddrNotAvailable {",
         )],
         Catcher::Test("http", "want_of_descriptors"),
     ),

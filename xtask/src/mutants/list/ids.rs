@@ -161,8 +161,8 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "the server has a limit of its own for names",
-        "examples/api_server/engine_list.rs",
-        &[("0..=MAX_NAME_LEN => Ok(name)", "0..=112 => Ok(name)")],
+        "examples/api_server/address.rs",
+        &[("0..=MAX_NAME_LEN => Ok(address)", "0..=112 => Ok(address)")],
         Catcher::Test("http", "an_engine_may_have_the_longest_name"),
     ),
     fault(

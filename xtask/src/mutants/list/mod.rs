@@ -5,6 +5,7 @@ mod command;
 mod configuring;
 mod corpus;
 mod counter;
+mod deployment;
 mod evidence;
 mod face;
 mod frontends;
@@ -98,6 +99,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         choosing::FAULTS,
         command::FAULTS,
         counter::FAULTS,
+        deployment::FAULTS,
         evidence::FAULTS,
         publishing::FAULTS,
         frontends::FAULTS,
