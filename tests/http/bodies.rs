@@ -172,7 +172,8 @@ fn pictures_and_sounds_count_little_whatever_their_size() {
         assert_eq!(Stream::send(mirror.address, &request).status(), 200);
     }
     // An estimate is no reason to refuse for ever: what is larger than any cap has an engine to itself.
-    let text = format!("{HEAD}Content-Length: {}\r\n\r\n{data}", data.len());
+    let text = format!("{{\"max_tokens\":100000,\"unknown\":\"{data}\"}}");
+    let text = format!("{HEAD}Content-Length: {}\r\n\r\n{text}", text.len());
     assert_eq!(tokens_of(&deployment, &[text]), 10_000);
 }
 
