@@ -17,7 +17,7 @@ use http_body_util::{Either, Full};
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, HOST, HeaderValue, UPGRADE};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, Uri, Version};
+use hyper::{HeaderMap, Method, Request, Response, Uri, Version};
 use std::error::Error;
 use std::io;
 use std::sync::Arc;
@@ -149,8 +149,8 @@ async fn pass_on(
                 return Ok(Response::from_parts(head, Either::Right(body)));
             }
             Err(Failure::Unreachable(error, unsent)) => {
-                mark_down(worker, &places, &engine, &error);
                 message = *unsent;
+                mark_down(worker, &places, &engine, &error, message.headers());
             }
             // No engine's fault; and the next one may have an address.
             Err(Failure::NoAddress(error, unsent)) => {
@@ -194,11 +194,22 @@ fn to_origin(uri: &Uri) -> Uri {
     path.map_or_else(Uri::default, Uri::from)
 }
 
-/// From now on nobody sends anything to this engine, until the parent finds it well again.
-fn mark_down(worker: &Worker, places: &Places, engine: &str, error: &io::Error) {
+/// From now on no worker sends anything to this engine, until the parent finds it well again.
+fn mark_down(
+    worker: &Worker,
+    places: &Places,
+    engine: &str,
+    error: &io::Error,
+    request: &HeaderMap,
+) {
     // One that is drained or removed is not to come back by way of being down.
     if let Ok(true) = worker.table.down_if_active(places.engine()) {
-        say(format_args!("{engine} is down: {error}"));
+        let id = request.get(headers::REQUEST_ID).map(HeaderValue::as_bytes);
+        let id = String::from_utf8_lossy(id.unwrap_or_default());
+        say(format_args!(
+            "{engine} is down: {error} (request {})",
+            id.escape_default()
+        ));
     }
 }
 

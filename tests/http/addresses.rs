@@ -1,7 +1,11 @@
 //! How the addresses of engines are written, and what is no address.
 
 use crate::deployment::{Deployment, PROGRAM, agent, complete};
-use crate::engine::MockEngine;
+use crate::engine::{MockEngine, read_head, say};
+use crate::network::apart;
+use headcount_tests::skipped;
+use std::io::BufReader;
+use std::net::{Ipv6Addr, SocketAddrV6, TcpListener};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -75,4 +79,42 @@ fn an_address_that_could_never_be_reached_is_refused_at_the_start() {
         let said = refused(&[address]);
         assert!(said.contains(why), "{address}: {said}");
     }
+}
+
+#[test]
+fn a_link_local_address_is_reached_over_its_interface() {
+    let test = "addresses::a_link_local_address_is_reached_over_its_interface";
+    if Command::new("ip").arg("-V").output().is_err() {
+        return skipped(test, "there is no ip(8) here");
+    }
+    apart(test, || {
+        let add = ["-6", "addr", "add", "fe80::77/64", "dev", "lo", "nodad"];
+        let added = Command::new("ip").args(add).output().unwrap();
+        if !added.status.success() {
+            return skipped(test, "there is no IPv6 here");
+        }
+        // The loopback device is the first one.
+        let ip = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0x77);
+        let engine = TcpListener::bind(SocketAddrV6::new(ip, 0, 0, 1)).unwrap();
+        let port = engine.local_addr().unwrap().port();
+        let heads = thread::spawn(move || {
+            let mut connection = BufReader::new(engine.accept().unwrap().0);
+            let head = read_head(&mut connection);
+            say(
+                &mut connection,
+                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+            );
+            head
+        });
+        let list = format!("http://[fe80::77%25lo]:{port}");
+        let deployment = Deployment::start_by_file(&list, &["--workers=1"]);
+        let answer = agent().get(deployment.url("/")).call().unwrap();
+        assert_eq!(answer.status(), 200);
+        // Which interface it is, is this host's business.
+        let head = heads.join().unwrap().to_lowercase();
+        assert!(
+            head.contains(&format!("host: [fe80::77]:{port}\r\n")),
+            "{head}"
+        );
+    });
 }

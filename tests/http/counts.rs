@@ -11,7 +11,6 @@ use std::process::{Child, Command, Stdio};
 fn scrape(deployment: &Deployment) -> HashMap<String, f64> {
     let mut answer = agent().get(deployment.url("/metrics")).call().unwrap();
     let text = answer.body_mut().read_to_string().unwrap();
-    prometheus_approves(&text);
     let samples = text.lines().filter(|line| !line.starts_with('#'));
     let pairs = samples.filter_map(|line| line.rsplit_once(' '));
     (pairs.map(|(name, value)| (name.to_owned(), value.parse().unwrap()))).collect()
@@ -28,7 +27,9 @@ fn metrics_have_all_names_that_the_command_has() {
     };
     let documented = include_str!("../../docs/cli.md");
     let mut answer = agent().get(deployment.url("/metrics")).call().unwrap();
-    let served = names(&answer.body_mut().read_to_string().unwrap());
+    let text = answer.body_mut().read_to_string().unwrap();
+    prometheus_approves(&text);
+    let served = names(&text);
     let lines = documented
         .lines()
         .filter_map(|l| l.strip_prefix("| `headcount_"));
@@ -149,4 +150,24 @@ fn the_access_log_has_a_line_for_each_request() {
     let logged: serde_json::Value = serde_json::from_str(&line()).unwrap();
     assert_eq!(logged["reason"], "method_not_allowed");
     assert_eq!(logged["engine"], serde_json::Value::Null);
+}
+
+#[test]
+fn a_line_about_a_request_has_its_id() {
+    let dead = MockEngine::start("0.02").kill();
+    let deployment = Deployment::start_with_log(&[dead]);
+    let asked = agent().get(deployment.url("/x"));
+    assert_eq!(
+        asked
+            .header("x-request-id", "the-id")
+            .call()
+            .unwrap()
+            .status(),
+        503
+    );
+    let log = deployment.log();
+    assert!(
+        log.contains("is down: ") && log.contains("(request the-id)"),
+        "{log}"
+    );
 }
