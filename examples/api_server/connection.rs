@@ -107,7 +107,7 @@ pub(crate) struct Limits {
 pub(crate) async fn serve(connection: impl Future, phase: Arc<Phase>, limits: Limits) {
     let mut connection = pin!(connection);
     let mut end = pin!(sleep(limits.head));
-    let mut seen = phase.0.load(Relaxed);
+    let (mut deadline, mut seen) = (end.deadline(), phase.0.load(Relaxed));
     poll_fn(|cx| {
         if connection.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
@@ -121,9 +121,19 @@ pub(crate) async fn serve(connection: impl Future, phase: Arc<Phase>, limits: Li
         };
         if now != seen {
             seen = now;
-            end.as_mut().reset(Instant::now() + limit);
+            deadline = Instant::now() + limit;
+            // A timer that ends too early is set anew then, which is cheaper than with each request.
+            if deadline < end.deadline() {
+                end.as_mut().reset(deadline);
+            }
         }
-        end.as_mut().poll(cx)
+        while end.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= deadline {
+                return Poll::Ready(());
+            }
+            end.as_mut().reset(deadline);
+        }
+        Poll::Pending
     })
     .await;
 }

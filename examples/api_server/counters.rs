@@ -127,28 +127,33 @@ impl Counts {
     /// has.
     pub(crate) fn ended(&self, status: u16, reason: Option<&str>, took: Duration, sent: u64) {
         if let Some(count) = (self.statuses).get(usize::from(status).wrapping_sub(100)) {
-            count.fetch_add(1, Relaxed);
+            add(count, 1);
         }
         if let Some(reason) = reason {
             let known = REASONS.iter().position(|known| *known == reason);
             debug_assert!(known.is_some(), "{reason} is none of REASONS");
-            self.reasons[known.unwrap_or(REASONS.len() - 1)].fetch_add(1, Relaxed);
+            add(&self.reasons[known.unwrap_or(REASONS.len() - 1)], 1);
         }
         let seconds = took.as_secs_f64();
         let bound = BOUNDS.iter().position(|bound| seconds <= *bound);
-        self.durations[bound.unwrap_or(BOUNDS.len())].fetch_add(1, Relaxed);
-        (self.microseconds).fetch_add(took.as_micros() as u64, Relaxed);
-        self.sent.fetch_add(sent, Relaxed);
+        add(&self.durations[bound.unwrap_or(BOUNDS.len())], 1);
+        add(&self.microseconds, took.as_micros() as u64);
+        add(&self.sent, sent);
     }
 
     pub(crate) fn connection_opened(&self) {
-        self.accepted.fetch_add(1, Relaxed);
-        self.connections.fetch_add(1, Relaxed);
+        add(&self.accepted, 1);
+        add(&self.connections, 1);
     }
 
     pub(crate) fn connection_closed(&self) {
-        self.connections.fetch_sub(1, Relaxed);
+        add(&self.connections, u64::MAX);
     }
+}
+
+/// Only the worker whose count it is adds to it, on its one thread; so no addition comes between.
+fn add(count: &AtomicU64, number: u64) {
+    count.store(count.load(Relaxed).wrapping_add(number), Relaxed);
 }
 
 impl Counters {
