@@ -77,7 +77,9 @@ const DEFAULT_LANES: usize = 4;
 const DEFAULT_MODE: u32 = 0o600;
 
 impl Options {
-    /// Adds `count` engines of weight 1 without caps, named by their numbers: "0", "1" and so on.
+    /// Adds `count` engines of weight 1 without caps, named by their numbers: "0", "1" and so on. 0 says that
+    /// there are none, which is not the same as to say nothing: see [`create`](Self::create) and
+    /// [`Table::apply`].
     pub fn engines(mut self, count: usize) -> Self {
         self.named_engines = Some(self.named_engines.unwrap_or(0).saturating_add(count));
         let first = self.engines.len();
@@ -159,6 +161,11 @@ impl Options {
     /// Creates a table at `path`, on which nothing may lie yet.
     ///
     /// All its memory is reserved now. The table appears under its name when it is finished.
+    ///
+    /// A table without engines takes no request, so it is only created if it is asked for: by
+    /// [`engines(0)`](Self::engines), or with [`max_engines`](Self::max_engines) for engines that come later.
+    /// Otherwise that is [`Error::Option`], so that a program which only means to open a table does not make
+    /// an empty one with [`open_or_create`](Self::open_or_create).
     ///
     /// # Errors
     /// [`Error::Exists`], [`Error::NotFound`] for the directory, [`Error::NoSpace`],
