@@ -18,12 +18,15 @@
 //!                          parent ───────────┘
 //! ```
 //!
-//! - `parent`: starts the workers again, reaps what they held, brings engines back (`probe`) and puts
-//!   the list of engines (`engine_list`) into the table. It never touches a request.
+//! - `parent`: keeps its `workers`, reaps what they held, brings engines back (`probe`), and holds the table's
+//!   place for a deployment, whose list of engines (`engine_list`) it applies. It never touches a request.
 //! - `worker`: accepts a `client`, and hands each request to `proxy`. That checks its `framing`, holds the
 //!   `upload` until it is there, reads of the `prompt` what an engine will run, takes `places` for that
 //!   at one, sends the request over an `exchange` with it, and answers with an `answer`, the body that
 //!   owns the places.
+//! - `dial` opens connections to engines, at the addresses that `resolve` finds for their names.
+//! - `connection` limits how long a client is silent, `descriptors` how many clients there are; a `record` of
+//!   each request goes into the `counters` of all workers, and the access log.
 //! - `table_path`: says so when the table's file is removed or replaced. Parent and workers have the
 //!   table by its descriptor, so that they stay in one.
 //! - Workers have no list of engines: an engine's name in the table is its address.
