@@ -29,8 +29,8 @@ pub(crate) enum Host {
 }
 
 impl Host {
-    /// The same without what makes no difference to who is meant: the dot at the end of a name says only
-    /// that the resolver shall not try other endings.
+    /// The same host, without the dot at the end of a name: it only says that the resolver shall not try other
+    /// endings.
     pub(crate) fn identity(&self) -> Cow<'_, Self> {
         match self {
             Self::Name(name) if name.ends_with('.') => {

@@ -177,7 +177,7 @@ pub(crate) fn authority(engine: &str) -> String {
 
 async fn open(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;
-    // A socket that looks for a port of this host on which nobody listens can be given just that
+    // A socket that looks for a port of this host on which no process listens can be given just that
     // port for its own, and then talks to itself.
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(io::ErrorKind::ConnectionRefused.into());

@@ -146,7 +146,7 @@ pub(crate) fn apply(
     Ok(lines)
 }
 
-/// A change as the person knows it who gave the options: of the table itself, only one cap is theirs.
+/// A change by the name of the option that asks for it. Of the table itself there is one, a cap.
 fn flag_of(change: &str) -> String {
     match change.strip_prefix("max_in_flight ") {
         Some(change) => format!("--max-in-flight-total: {change}"),

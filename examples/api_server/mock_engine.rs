@@ -192,7 +192,7 @@ async fn wait(mut steps: watch::Receiver<u64>, count: u64) {
     let _ = steps.wait_for(|step| *step >= end).await;
 }
 
-/// Sends a token a step. Ends early if nobody takes them any more.
+/// Sends a token a step. Ends early if they are not taken any more.
 async fn stream(to: Sender<Bytes>, steps: watch::Receiver<u64>, asked: &Asked, running: Running) {
     let mut to = to;
     // All but the first and the last are the same.

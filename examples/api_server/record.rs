@@ -122,7 +122,7 @@ impl Drop for Record {
                 "complete": self.is_whole,
                 "worker": std::process::id(),
             });
-            // In one piece, for there are others that write there; and if nobody reads it, so be it.
+            // In one piece, for other workers write there, too. That it may not be read is no reason to fail.
             let _ = std::io::stdout().write_all(format!("{line}\n").as_bytes());
         }
     }

@@ -21,8 +21,7 @@ pub(crate) fn page(path: &str) -> Option<fn(&Worker) -> Response<Reply>> {
     }
 }
 
-/// 200 as long as this process works, whatever the engines do: one who restarts what is not alive has no
-/// reason to do so.
+/// 200 as long as this process works, whatever the engines do: to start it anew would not help them.
 fn live(_: &Worker) -> Response<Reply> {
     json(StatusCode::OK, &serde_json::json!({"status": "alive"}))
 }

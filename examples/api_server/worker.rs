@@ -104,7 +104,7 @@ pub(crate) async fn serve(inherited: Inherited, options: Options) -> Result<(), 
         }
     }
     worker.is_draining.store(true, Relaxed);
-    // Those who are connected already are served. If other workers go on, so is who comes later.
+    // Clients that are connected already are served. If other workers go on, so are those that come later.
     while let Ok((stream, peer, share)) = timeout(Duration::ZERO, acceptor.next()).await {
         worker.serve_client(stream, peer, share, &connections);
         tokio::task::yield_now().await;
@@ -173,7 +173,7 @@ impl<'a> Acceptor<'a> {
 
 /// The other workers were woken as well: lets them have the next connection.
 ///
-/// Without it, whoever wakes first takes all of a burst, a gateway's pool of connections, say, and is
+/// Without it, the worker that wakes first takes all of a burst, a gateway's pool of connections, say, and is
 /// the bottleneck for as long as they last. The sleep is shorter than one of the event loop can be.
 /// Yielding the processor instead costs much more than that where many processes compete for it.
 fn give_way() {
@@ -234,7 +234,7 @@ impl Worker {
         let worker = Arc::clone(self);
         tokio::spawn(async move {
             worker.counters.own().connection_opened();
-            // A client that breaks off is no error of ours, and there is nobody to tell.
+            // A client that breaks off is no error of ours.
             connection::serve(connection, phase, limits).await;
             worker.counters.own().connection_closed();
             drop(share);

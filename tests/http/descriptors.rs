@@ -68,7 +68,7 @@ fn what_is_begun_has_descriptors_and_more_is_refused_while_our_pages_answer() {
     let last = statuses.iter().rposition(|&status| status == 503).unwrap();
     let last = &mut streams[last];
     assert!(last.rest().0.contains("too_many_connections"));
-    // No engine is to blame, and those who look get to see it.
+    // No engine is to blame, and the pages that say so can be had.
     assert_eq!(deployment.state(address), Some(EngineState::Active));
     for _ in 0..5 {
         let start = Instant::now();

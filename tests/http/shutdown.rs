@@ -1,4 +1,4 @@
-//! The end of a deployment, behind a balancer and before an operator who waits.
+//! The end of a deployment: behind a balancer, by a second signal, under a supervisor.
 
 use crate::deployment::{Deployment, agent, complete, signal};
 use crate::engine::{MockEngine, addresses};
