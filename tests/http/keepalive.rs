@@ -122,11 +122,11 @@ fn a_client_whose_host_is_gone_does_not_keep_its_place() {
 /// A request that leaves the connection open.
 const GET: &str = "GET /live HTTP/1.1\r\nHost: test\r\n\r\n";
 
-/// How long a connection stays open after this was sent on it, at the most; none if it is open still after a
-/// time in which it should have been closed.
+/// How long a connection stays open on which this is sent; none if it is open still when a client loses its
+/// patience.
 fn closed_after(deployment: &Deployment, sent: &str) -> Option<Duration> {
-    let mut stream = Stream::send(deployment.address, sent);
     let start = Instant::now();
+    let mut stream = Stream::send(deployment.address, sent);
     let is_ended = stream.is_ended();
     is_ended.then(|| start.elapsed())
 }

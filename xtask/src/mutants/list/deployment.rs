@@ -73,6 +73,12 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "with_a_delay"),
     ),
     fault(
+        "the delay is none",
+        "examples/api_server/parent.rs",
+        &[("                sleep(options.shutdown_delay).await;\n", "")],
+        Catcher::Test("http", "after_the_delay"),
+    ),
+    fault(
         "connections outlive the delay",
         "examples/api_server/record.rs",
         &[(
