@@ -4,6 +4,8 @@ use crate::algorithm::word::RowState;
 use crate::deployment::Deployment;
 use crate::difference::Difference;
 use crate::error::{Error, Result};
+use crate::file::LockFile;
+use crate::layout::DEPLOYMENT_LOCK;
 use crate::options::Options;
 use crate::table::Table;
 use std::collections::HashMap;
@@ -83,8 +85,8 @@ impl Table {
     /// do so one after the other. One that is killed half-way leaves a valid table, with a part of the
     /// changes; to apply again does the rest.
     ///
-    /// This takes the place of the [`Deployment`] for as long as it runs. A process that is the deployment
-    /// calls [`Deployment::apply`].
+    /// A table that is served by a [`Deployment`] is left to it. A process that is the deployment calls
+    /// [`Deployment::apply`].
     ///
     /// ```
     /// # fn main() -> Result<(), headcount::Error> {
@@ -103,7 +105,8 @@ impl Table {
     /// # Ok(()) }
     /// ```
     ///
-    /// Costs a few system calls, and two read-modify-writes for each engine.
+    /// Costs some ten system calls, and two read-modify-writes for each engine. For each engine that is added,
+    /// the names of all others are read.
     ///
     /// # Errors
     /// Nothing is changed on [`Error::Deployed`], [`Error::Differs`], [`Error::EngineName`],
@@ -111,13 +114,16 @@ impl Table {
     /// [`Error::EnginesFull`] all is changed but that some engines were not added: apply again when those that
     /// were removed have finished what is in flight on them.
     pub fn apply(&self, options: &Options) -> Result<Changes> {
-        self.deploy()?.apply(options)
+        let changer = self.change_engines()?;
+        if self.is_held(DEPLOYMENT_LOCK) {
+            return Err(self.deployed());
+        }
+        self.bring_to(options, &changer)
     }
 
-    /// The caller is the deployment.
-    fn bring_to(&self, options: &Options) -> Result<Changes> {
+    /// The caller has the lock of those who change engines.
+    fn bring_to(&self, options: &Options, _changer: &LockFile) -> Result<Changes> {
         options.check_engines()?;
-        let _changer = self.change_engines()?;
         let differences = options.differences(self, true);
         if !differences.iter().all(Difference::can_be_changed) {
             return Err(Error::Differs {
@@ -126,6 +132,8 @@ impl Table {
             });
         }
         let engines = self.engines();
+        let configured = &self.mapping().control().configured;
+        configured.begin(options);
         let mut slots: HashMap<_, _> = (self.present_engines())
             .map(|(slot, engine)| (engine.name, slot))
             .collect();
@@ -153,7 +161,9 @@ impl Table {
         // In any case: a process that was killed half-way may have come to a part of the changes only.
         engines.renew_flags();
         engines.rows().set_total_caps(options.total_caps());
-        added.map(|()| Changes { differences })
+        added?;
+        configured.complete(options);
+        Ok(Changes { differences })
     }
 }
 
@@ -166,6 +176,7 @@ impl Deployment {
         if !self.role.is_ours() {
             return Err(Error::Forked);
         }
-        self.table.bring_to(options)
+        let changer = self.table.change_engines()?;
+        self.table.bring_to(options, &changer)
     }
 }

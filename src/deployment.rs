@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::layout::DEPLOYMENT_LOCK;
+use crate::primitive::Ordering;
 use crate::role::Role;
 use crate::table::Table;
 use std::fmt;
@@ -39,7 +40,8 @@ impl Deployment {
 
 impl Table {
     /// Takes the place of the deployment that this table serves, if no living process has it. Some twenty
-    /// system calls, and no wait.
+    /// system calls. Does not wait for the place, but, as [`join`](Self::join), for forks of other threads that
+    /// are under way.
     ///
     /// ```
     /// # fn main() -> Result<(), headcount::Error> {
@@ -59,10 +61,17 @@ impl Table {
         let role = Role::take(self, DEPLOYMENT_LOCK, holder, "locking the deployment of")?;
         Ok(Deployment {
             table: self.clone(),
-            role: role.map_err(|pid| Error::Deployed {
-                path: self.path().to_owned(),
-                pid,
-            })?,
+            role: role.map_err(|_| self.deployed())?,
         })
+    }
+
+    /// What to tell a process that is not the deployment.
+    pub(crate) fn deployed(&self) -> Error {
+        // Relaxed: for a message.
+        let pid = (self.mapping().control().deployment_pid).load(Ordering::Relaxed);
+        Error::Deployed {
+            path: self.path().to_owned(),
+            pid: pid as u32,
+        }
     }
 }

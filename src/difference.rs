@@ -60,16 +60,16 @@ impl Difference {
     }
 }
 
-/// `engine a: max_in_flight is 8, not 9`, say.
+/// `engine "a": max_in_flight is 8, not 9`, say.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (option, found, asked) = (self.option, &self.found, &self.asked);
         match &self.engine {
-            Some(name) if self.is_missing_engine() => write!(f, "engine {name} is not in it"),
+            Some(name) if self.is_missing_engine() => write!(f, "engine \"{name}\" is not in it"),
             Some(name) if self.is_surplus_engine() => {
-                write!(f, "engine {name} is in it and was not asked for")
+                write!(f, "engine \"{name}\" is in it and was not asked for")
             }
-            Some(name) => write!(f, "engine {name}: {option} is {found}, not {asked}"),
+            Some(name) => write!(f, "engine \"{name}\": {option} is {found}, not {asked}"),
             None => write!(f, "{option} is {found}, not {asked}"),
         }
     }
@@ -103,7 +103,7 @@ pub(crate) fn say(path: &Path, differences: &[Difference]) -> String {
 }
 
 impl Options {
-    /// Fails if an option that was set is not what the table has.
+    /// Fails if an option that was set does not fit the table.
     pub(crate) fn compare(&self, table: &Table) -> Result<()> {
         const PATIENCE: Duration = Duration::from_millis(200);
         let start = Instant::now();
@@ -124,14 +124,18 @@ impl Options {
         }
     }
 
-    /// What of the table differs from these options. An option that was not set differs from nothing;
-    /// if `entirely`, a cap that was not set differs from one that the table has.
+    /// What of the table differs from these options. An option that was not set differs from nothing, and
+    /// neither does one that the table was last configured with. If `entirely`, what the table has now is all
+    /// that counts, and a cap that was not set differs from one that it has.
     pub(crate) fn differences(&self, table: &Table, entirely: bool) -> Vec<Difference> {
         let header = table.header();
         let number = |size: usize| size.to_string();
         let octal = |mode: u32| format!("{mode:04o}");
-        let asked_cap = |cap: Option<u32>| (entirely || cap.is_some()).then(|| in_words(cap));
+        let asked_cap = |cap: Option<u32>, is_configured: bool| {
+            (entirely || (cap.is_some() && !is_configured)).then(|| in_words(cap))
+        };
         let caps = table.engines().rows().total_caps();
+        let configured = &table.mapping().control().configured;
         let geometry = &header.geometry;
         let of_the_table = [
             (
@@ -148,12 +152,15 @@ impl Options {
             ("mode", self.mode.map(octal), octal(header.mode)),
             (
                 "max_in_flight",
-                asked_cap(self.max_in_flight),
+                asked_cap(
+                    self.max_in_flight,
+                    configured.has_max_in_flight(self.max_in_flight),
+                ),
                 in_words(caps.requests),
             ),
             (
                 "max_tokens",
-                asked_cap(self.max_tokens),
+                asked_cap(self.max_tokens, configured.has_max_tokens(self.max_tokens)),
                 in_words(caps.tokens),
             ),
         ];
@@ -168,7 +175,7 @@ impl Options {
                 })
             })
             .collect();
-        if self.names_engines() {
+        if self.names_engines() && (entirely || !configured.has_engines(&self.engines)) {
             self.add_differences_of_engines(table, &mut differences);
         }
         differences

@@ -237,6 +237,11 @@ fn in_the_control(n: usize, word: u64) -> String {
         39 if word == u64::MAX => return "max_tokens of the table: none".to_owned(),
         38 => "max_in_flight of the table",
         39 => "max_tokens of the table",
+        40 => "configured engines, as a number that stands for them,",
+        41 if word == u64::MAX => return "configured max_in_flight of the table: none".to_owned(),
+        42 if word == u64::MAX => return "configured max_tokens of the table: none".to_owned(),
+        41 => return format!("configured max_in_flight of the table {}", word - 1),
+        42 => return format!("configured max_tokens of the table {}", word - 1),
         _ => "?",
     };
     format!("{name} {word}")

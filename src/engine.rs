@@ -37,8 +37,9 @@ impl fmt::Debug for Engine {
 
 impl Engine {
     /// An engine of weight 1 without caps. The name is 1 to 232 bytes
-    /// ([`MAX_NAME_LEN`](crate::MAX_NAME_LEN)) of printable text, and the only one of its kind in the table; an
-    /// address, say.
+    /// ([`MAX_NAME_LEN`](crate::MAX_NAME_LEN)) of text without control characters and others that cannot be
+    /// seen, and the only one of its kind in the table; an address, say. A name of the form `@3` is refused, for
+    /// the command takes it for a number.
     pub fn named(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -63,7 +64,7 @@ impl Engine {
     }
 
     /// The most requests in flight, from all frontends together. No engine takes more than
-    /// 1,048,575 ([`MAX_IN_FLIGHT`](crate::MAX_IN_FLIGHT)).
+    /// 1,048,575 ([`MAX_IN_FLIGHT`](crate::MAX_IN_FLIGHT)). An engine of cap 0 takes nothing.
     pub fn max_in_flight(mut self, requests: u32) -> Self {
         self.max_in_flight = requests.min(MAX_REQUESTS);
         self
@@ -80,6 +81,8 @@ impl Engine {
             0 => Some("is empty"),
             length if length > MAX_NAME => Some("is too long"),
             _ if self.name.chars().any(char::is_control) => Some("has control characters"),
+            _ if self.name.chars().any(is_invisible) => Some("has characters that cannot be seen"),
+            _ if is_number(&self.name) => Some("is the form of an engine's number"),
             _ => None,
         };
         if let Some(reason) = reason {
@@ -94,6 +97,18 @@ impl Engine {
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
+}
+
+/// Characters that have no width or turn the text around, so that two names look like one.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// `@3`, say: by that the command knows engine number 3.
+fn is_number(name: &str) -> bool {
+    let digits = name.strip_prefix('@');
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
 pub(crate) fn check_weight(weight: f32) -> Result<()> {

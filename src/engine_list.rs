@@ -1,5 +1,6 @@
 //! Engines that come and go while frontends run.
 
+use crate::algorithm::place::Total;
 use crate::algorithm::rows::Gone;
 use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
 use crate::engine::{Engine, check_weight};
@@ -201,6 +202,38 @@ impl Table {
             limits.max_in_flight = cap_in_requests(max_in_flight);
             limits.max_tokens = cap_in_tokens(max_tokens);
         })
+    }
+
+    /// Changes the most requests that all engines together take, and leaves the table's cap on tokens as it is;
+    /// `None` for no cap.
+    ///
+    /// A cap below what is in flight takes nothing away. [`apply`](Self::apply) puts the configured cap back.
+    /// Costs two read-modify-writes for each engine.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].
+    pub fn set_total_max_in_flight(&self, requests: Option<u32>) -> Result<()> {
+        self.set_total(|total| total.requests = requests)
+    }
+
+    /// Changes the most tokens that all engines together take, and leaves the table's cap on requests as it is;
+    /// `None` for no cap. See [`set_total_max_in_flight`](Self::set_total_max_in_flight).
+    ///
+    /// # Errors
+    /// As [`set_total_max_in_flight`](Self::set_total_max_in_flight).
+    pub fn set_total_max_tokens(&self, tokens: Option<u32>) -> Result<()> {
+        self.set_total(|total| total.tokens = tokens)
+    }
+
+    fn set_total(&self, change: impl FnOnce(&mut Total)) -> Result<()> {
+        // No other process changes the other cap between the look and the change.
+        let _changer = self.change_engines()?;
+        let engines = self.engines();
+        let rows = engines.rows();
+        let mut total = rows.total_caps();
+        change(&mut total);
+        rows.set_total_caps(total);
+        Ok(())
     }
 
     fn set_limits(&self, which: EngineSelector, change: impl FnOnce(&mut Engine)) -> Result<()> {

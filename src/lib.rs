@@ -141,6 +141,7 @@ mod apply;
 mod cap;
 mod choose;
 mod clock;
+mod configured;
 mod damaged;
 mod deployment;
 mod difference;

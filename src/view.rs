@@ -227,7 +227,7 @@ impl Table {
     }
 
     /// Whether a lock is held. A lock that cannot be asked for says nothing of a death.
-    fn is_held(&self, byte: u64) -> bool {
+    pub(crate) fn is_held(&self, byte: u64) -> bool {
         is_locked(self.as_fd(), byte).unwrap_or(true)
     }
 }

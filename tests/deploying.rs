@@ -326,6 +326,47 @@ fn k1_an_applier_that_is_killed_leaves_a_valid_table_and_to_apply_again_does_the
     }
 }
 
+#[test]
+fn apply_waits_for_another_process_that_applies() {
+    let table = TestTable::new(&many_engines(0).max_engines(200));
+    let mut applier = Actor::open(ACTOR, table.path());
+    assert_eq!(applier.ask("apply-forever"), "ok");
+    // It found the other one's configuration, which that has applied in between.
+    let mut rounds = Rounds::new(25, "applies in turns");
+    while rounds.another() {
+        let changes = table.apply(&many_engines(0)).unwrap();
+        rounds.fell(!changes.is_empty());
+    }
+}
+
+#[test]
+fn c5_a_request_without_tokens_needs_no_room_for_any() {
+    let capped = |tokens| {
+        Table::options()
+            .engines(2)
+            .max_in_flight(100)
+            .max_tokens(tokens)
+    };
+    let table = TestTable::new(&capped(100));
+    let frontend = table.join().unwrap();
+    let _held = frontend.route_with(&Request::new().tokens(80)).unwrap();
+    table.apply(&capped(50)).unwrap();
+    let one = Request::new().tokens(1);
+    let full = frontend.route_with(&one).unwrap_err();
+    assert!(
+        matches!(
+            full,
+            Error::Saturated {
+                cap: Cap::TableTokens,
+                passes: true
+            }
+        ),
+        "{full:?}"
+    );
+    let _none = frontend.route().unwrap();
+    assert_eq!(frontend.route_many(3).unwrap().len(), 3);
+}
+
 /// Tells those who race to end, also if the test fails.
 struct StopsAtLast<'a>(&'a AtomicBool);
 
@@ -405,4 +446,56 @@ fn c4_the_tables_cap_holds_while_it_changes_under_racing_frontends() {
         }
     });
     assert_eq!(table.in_flight(), [0; 3]);
+}
+
+#[test]
+fn what_an_operator_changes_in_place_keeps_no_worker_from_starting() {
+    let options = || {
+        Table::options()
+            .engine(Engine::named("a").max_in_flight(2))
+            .engine(Engine::named("b").weight(2.0))
+            .max_in_flight(60)
+    };
+    let table = TestTable::new(&options());
+    let open = |options: Options| options.open_or_create(table.path());
+    for change in [
+        |table: &Table| table.set_max_in_flight(0, Some(1)),
+        |table: &Table| table.set_weight(1, 3.0),
+        |table: &Table| table.add(&Engine::named("c")).map(drop),
+        |table: &Table| table.remove(0).map(drop),
+        |table: &Table| table.set_total_max_in_flight(Some(9)),
+        |table: &Table| table.set_total_max_tokens(Some(9)),
+    ] {
+        change(&table).unwrap();
+        // The configuration is still the table's, in any order, and the operator's change stands.
+        let before = table.snapshot();
+        open(options()).unwrap();
+        let other_order = Table::options()
+            .engine(Engine::named("b").weight(2.0))
+            .engine(Engine::named("a").max_in_flight(2));
+        open(other_order).unwrap();
+        let after = table.snapshot();
+        assert_eq!(after.engines, before.engines);
+        assert_eq!(after.max_in_flight, before.max_in_flight);
+    }
+    // What was neither configured nor is there does not fit.
+    let differs = |options: Options| open(options).unwrap_err().to_string();
+    let said = differs(options().max_in_flight(61));
+    assert!(said.contains("max_in_flight is 9, not 61"), "{said}");
+    let said = differs(options().max_tokens(8));
+    assert!(said.contains("max_tokens is 9, not 8"), "{said}");
+    let other = Table::options().engine(Engine::named("a").max_in_flight(3));
+    let said = differs(other);
+    assert!(said.contains("engine \"a\" is not in it"), "{said}");
+    // What is there now fits as well.
+    let now = Table::options()
+        .engine(Engine::named("b").weight(3.0))
+        .engine(Engine::named("c"))
+        .max_in_flight(9);
+    open(now.clone()).unwrap();
+    // The next configuration takes the place of the last one.
+    table.apply(&now.max_in_flight(10)).unwrap();
+    let said = differs(options());
+    assert!(said.contains("max_in_flight is 10, not 60"), "{said}");
+    assert!(said.contains("engine \"a\" is not in it"), "{said}");
 }

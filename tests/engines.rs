@@ -247,6 +247,11 @@ fn what_an_engine_cannot_be_is_refused() {
         "a\nb",
         "\u{7f}",
         "a\u{9b}2J",
+        // Two names that look alike: a mark at the begin of a file, and a space of no width.
+        "\u{feff}a",
+        "a\u{200b}",
+        // The command's form of a number.
+        "@0",
         &too_long[0],
         &too_long[1],
     ] {

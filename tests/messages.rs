@@ -91,7 +91,7 @@ fn differs_says_how_to_change_the_table_and_names_the_first_differences() {
     assert_eq!(
         error,
         format!(
-            "{path} differs from what was asked for: engine gpu-0: max_in_flight is none, not 9; engine gpu-1 is in it and was not asked for; engine gpu-2 is in it and was not asked for (and 2 more); ask for what it has, or change it with `Table::apply` or `headcount apply {path}`"
+            "{path} differs from what was asked for: engine \"gpu-0\": max_in_flight is none, not 9; engine \"gpu-1\" is in it and was not asked for; engine \"gpu-2\" is in it and was not asked for (and 2 more); ask for what it has, or change it with `Table::apply` or `headcount apply {path}`"
         )
     );
 }

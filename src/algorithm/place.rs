@@ -29,8 +29,9 @@
 //! # Why these caps can change
 //!
 //! A request that was placed without a cap, or under another one, is in its engine's row like any other, so
-//! there is nothing to be made up for. [`set_total_caps`](Rows::set_total_caps) writes the caps, then says in
-//! the roster whether there are any, then moves the version on and marks all rows, twice. Let a request count on
+//! there is nothing to be made up for. [`set_total_caps`](Rows::set_total_caps) says in the roster that there
+//! are caps, then writes them, then takes that back if there are none, then moves the version on and marks all
+//! rows, twice. (In this order, so that a process which dies there leaves no cap that is not heeded.) Let a request count on
 //! row j after it has returned. Then it was chosen by the word of the second mark of j or a later one, so
 //! all that it has read after that word, the roster and the caps, is what was written before. That is why one
 //! mark would do for a cap that is lowered. The other one is for a table that had none: requests that were
@@ -107,7 +108,9 @@ impl Total {
         if !fits(self.requests, taken.requests, change.requests()) {
             return Some(Full::Requests);
         }
-        (!fits(self.tokens, taken.tokens, change.tokens())).then_some(Full::Tokens)
+        // A request without tokens needs no room for any, also when there are more than a cap that was lowered.
+        let lacks_tokens = change.tokens() > 0 && !fits(self.tokens, taken.tokens, change.tokens());
+        lacks_tokens.then_some(Full::Tokens)
     }
 }
 
@@ -245,10 +248,14 @@ impl Rows<'_> {
     /// caller is the only one to change the table's engines.
     pub(crate) fn set_total_caps(&self, caps: Total) {
         let bits = |cap: Option<u32>| cap.map_or(NO_CAP, u64::from);
+        // First: if this process dies in the middle, caps that are there are heeded. Without caps that does no harm.
+        self.update_roster(|roster| roster.with_total_cap(true));
         // Relaxed, both: made visible by the Releases of what follows.
         (self.total_caps.requests).store(bits(caps.requests), Ordering::Relaxed);
         (self.total_caps.tokens).store(bits(caps.tokens), Ordering::Relaxed);
-        self.update_roster(|roster| roster.with_total_cap(!caps.is_none()));
+        if caps.is_none() {
+            self.update_roster(|roster| roster.with_total_cap(false));
+        }
         self.announce_all();
         self.announce_all();
     }

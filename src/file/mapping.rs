@@ -8,6 +8,7 @@ use crate::algorithm::place::TotalCaps;
 use crate::algorithm::registry::{Registry, Slot};
 use crate::algorithm::rows::{Limits, Roster, Rows};
 use crate::algorithm::word::{TokenWord, Word};
+use crate::configured::Configured;
 use crate::layout::{Layout, NAME_WORDS, PUBLICATION_HEAD, Section};
 use crate::primitive::{Atomic, AtomicU64};
 use memmap2::{MmapOptions, MmapRaw};
@@ -38,6 +39,8 @@ pub(crate) struct Control {
     pub(crate) deployment_pid: AtomicU64,
     /// The caps of the table as a whole.
     pub(crate) total_caps: TotalCaps,
+    /// What it was last configured with.
+    pub(crate) configured: Configured,
 }
 
 /// A word on a line of its own.

@@ -113,8 +113,6 @@ fn a_table_that_serves_a_deployment_is_left_to_it() {
     let served = format!("is served by process {}, ", std::process::id());
     let said = apply(table.path(), &["-e", "b"]).refused(1);
     assert!(said.contains(&served), "{said}");
-    let said = on(table.path(), "cap PATH --max-in-flight-total 5").refused(1);
-    assert!(said.contains(&served), "{said}");
     let view = table.snapshot();
     assert_eq!((view.engines.len(), view.max_in_flight), (1, None));
     assert_eq!(view.engines[0].name, "a");
@@ -143,7 +141,8 @@ fn the_caps_of_a_living_table_change_and_hold() {
     let full = frontend.route().unwrap_err();
     assert!(matches!(full, Error::Saturated { .. }), "{full}");
     drop(permit);
-    // What is not named stays.
+    // What is not named stays. An operator may do so beside a deployment.
+    let _deployment = scene.table.deploy().unwrap();
     let said = on(scene.path(), "cap PATH --max-tokens-total 700").fine();
     assert_eq!(
         said,

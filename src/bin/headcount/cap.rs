@@ -6,7 +6,6 @@ use crate::find::find;
 use crate::output::{print, printable};
 use crate::source::{Owner, Source};
 use clap::Args;
-use headcount::Table;
 use std::ffi::OsString;
 
 /// Change the caps of an engine, or those of the whole table. What is not named stays.
@@ -73,12 +72,12 @@ impl SetCap {
             ));
         }
         let table = source.open()?;
-        // So that no other process changes the other cap between the look and the change.
-        let deployment = table.deploy()?;
-        let view = table.snapshot();
-        let totals = self.totals.or(view.max_in_flight, view.max_tokens);
-        // Options that name no engine leave the engines as they are.
-        deployment.apply(&totals.set_in(Table::options()))?;
+        if let Some(requests) = self.totals.requests_if_given() {
+            table.set_total_max_in_flight(requests)?;
+        }
+        if let Some(tokens) = self.totals.tokens_if_given() {
+            table.set_total_max_tokens(tokens)?;
+        }
         let view = table.snapshot();
         let said = said(view.max_in_flight, view.max_tokens);
         print(&format!("all engines together: {said}\n"))?;

@@ -49,12 +49,14 @@ impl TotalCaps {
         self.max_in_flight_total.is_some() || self.max_tokens_total.is_some()
     }
 
-    /// These, and others where none was typed.
-    pub(crate) fn or(self, requests: Option<u32>, tokens: Option<u32>) -> Self {
-        Self {
-            max_in_flight_total: self.max_in_flight_total.or(Some(Cap(requests))),
-            max_tokens_total: self.max_tokens_total.or(Some(Cap(tokens))),
-        }
+    /// The cap on requests, if one was typed: `Some(None)` for `none`.
+    pub(crate) fn requests_if_given(self) -> Option<Option<u32>> {
+        self.max_in_flight_total.map(|cap| cap.0)
+    }
+
+    /// The cap on tokens, if one was typed.
+    pub(crate) fn tokens_if_given(self) -> Option<Option<u32>> {
+        self.max_tokens_total.map(|cap| cap.0)
     }
 
     /// Options with these caps. One that is none is not set.

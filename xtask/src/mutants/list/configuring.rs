@@ -126,4 +126,49 @@ pub(super) const FAULTS: &[Mutant] = &[
         )],
         Catcher::Test("deploying", "apply_leaves_what"),
     ),
+    fault(
+        "what a table was configured with does not fit once an operator has changed it",
+        "src/difference.rs",
+        &[("!configured.has_engines(&self.engines)", "true")],
+        Catcher::Test("deploying", "what_an_operator_changes"),
+    ),
+    fault(
+        "a cap of the table that was configured does not fit once an operator has changed it",
+        "src/configured.rs",
+        &[(
+            "self.max_in_flight.load(Ordering::Relaxed) == cap_to_bits(cap)",
+            "false",
+        )],
+        Catcher::Test("deploying", "what_an_operator_changes"),
+    ),
+    fault(
+        "a configuration fits after another one was applied",
+        "src/apply.rs",
+        &[
+            ("configured.complete(options);", "let _ = configured;"),
+            ("configured.begin(options);", ""),
+        ],
+        Catcher::Test("deploying", "what_an_operator_changes"),
+    ),
+    fault(
+        "a request without tokens needs room for some",
+        PLACE,
+        &[("change.tokens() > 0 && ", "")],
+        Catcher::Test("deploying", "c5_a_request_without_tokens"),
+    ),
+    fault(
+        "an applier takes another one for the deployment",
+        "src/apply.rs",
+        &[(
+            "let changer = self.change_engines()?;\n        if self.is_held(DEPLOYMENT_LOCK) {",
+            "let _deployment = self.deploy()?;\n        let changer = self.change_engines()?;\n        if false {",
+        )],
+        Catcher::Test("deploying", "apply_waits_for_another"),
+    ),
+    fault(
+        "two names may look like one",
+        "src/engine.rs",
+        &[("self.name.chars().any(is_invisible)", "false")],
+        Catcher::Test("engines", "what_an_engine_cannot_be"),
+    ),
 ];
