@@ -121,10 +121,26 @@ impl Table {
         self.bring_to(options, &changer)
     }
 
+    /// What [`apply`](Self::apply) would change now, in the order of [`Changes`]; empty if nothing. It would fail
+    /// with [`Error::Differs`] if one of them [cannot be changed](Difference::can_be_changed). A look, without a
+    /// lock: each thing is as it is when it is read.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::Table;
+    /// let table = Table::options().engines(2).memfd()?;
+    /// let differences = table.differences(&Table::options().engines(2).max_in_flight(60));
+    /// assert_eq!(differences[0].to_string(), "max_in_flight is none, not 60");
+    /// # Ok(()) }
+    /// ```
+    pub fn differences(&self, options: &Options) -> Vec<Difference> {
+        options.differences(self, true)
+    }
+
     /// The caller has the lock of those who change engines.
     fn bring_to(&self, options: &Options, _changer: &LockFile) -> Result<Changes> {
         options.check_engines()?;
-        let differences = options.differences(self, true);
+        let differences = self.differences(options);
         if !differences.iter().all(Difference::can_be_changed) {
             return Err(Error::Differs {
                 path: self.path().to_owned(),

@@ -21,7 +21,7 @@ pub(crate) struct Apply {
     engines: EngineList,
     #[command(flatten)]
     totals: TotalCaps,
-    /// Print what would be changed, and change nothing.
+    /// Print what would be changed, and change nothing. Ends with 1 if a deployment refuses it.
     #[arg(long)]
     dry_run: bool,
 }
@@ -39,44 +39,41 @@ impl Apply {
             options = options.engine(engine);
         }
         let source = self.which.source()?;
-        let wanted = self.wanted(&source, &options)?;
-        if wanted.is_empty() {
-            print("nothing to change\n")?;
-        } else if self.dry_run {
-            print(&format!(
-                "{}nothing was changed: --dry-run\n",
-                wanted.concat()
-            ))?;
-        } else {
-            let changes = source.open()?.apply(&options).map_err(failed)?;
-            print(&changes.differences.iter().map(line).collect::<String>())?;
+        if self.dry_run {
+            return dry_run(&source, &options);
+        }
+        let table = source.open()?;
+        let wanted = table.differences(&options);
+        // Also if there is nothing to be seen: another process may have died when it had come so far.
+        let changed = match table.apply(&options) {
+            Err(Error::Deployed { .. }) if wanted.is_empty() => Vec::new(),
+            result => result.map_err(failed)?.differences,
+        };
+        match changed.is_empty() {
+            true => print("nothing to change\n")?,
+            false => print(&changed.iter().map(line).collect::<String>())?,
         }
         Ok(Outcome::Fine)
     }
+}
 
-    /// What would be changed, a line each.
-    fn wanted(&self, source: &Source, options: &Options) -> Result<Vec<String>, Failure> {
-        let view = source.look()?.snapshot();
-        let mut wanted = Vec::new();
-        // Opening compares what the options set, and one that they do not set is to become none.
-        for (option, has, asked) in [
-            ("max_in_flight", view.max_in_flight, self.totals.requests()),
-            ("max_tokens", view.max_tokens, self.totals.tokens()),
-        ] {
-            let say = |cap: Option<u32>| cap.map_or("none".to_owned(), |cap| cap.to_string());
-            if has != asked {
-                wanted.push(of_the_table(option, &say(has), &say(asked)));
-            }
+/// Says what would be changed, and fails if that would be refused.
+fn dry_run(source: &Source, options: &Options) -> Result<Outcome, Failure> {
+    let table = source.look()?;
+    let wanted = table.differences(options);
+    if wanted.is_empty() {
+        print("nothing to change\n")?;
+        return Ok(Outcome::Fine);
+    }
+    let wanted: String = wanted.iter().map(line).collect();
+    print(&format!("{wanted}nothing was changed: --dry-run\n"))?;
+    match table.snapshot().deployment {
+        Some(pid) => Err(Error::Deployed {
+            path: source.path().to_owned(),
+            pid,
         }
-        match source.look_if(options) {
-            Ok(_) => {}
-            Err(Error::Differs { differences, .. }) => {
-                let of_engines = differences.iter().filter(|d| d.engine.is_some());
-                wanted.extend(of_engines.map(line));
-            }
-            Err(error) => return Err(error.into()),
-        }
-        Ok(wanted)
+        .into()),
+        None => Ok(Outcome::Fine),
     }
 }
 

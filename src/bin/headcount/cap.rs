@@ -10,8 +10,7 @@ use std::ffi::OsString;
 
 /// Change the caps of an engine, or those of the whole table. What is not named stays.
 ///
-/// A cap below what is in flight takes nothing away: nothing more is taken until there is less. The caps of
-/// the table cannot be changed while a deployment serves it.
+/// A cap below what is in flight takes nothing away: nothing more is taken until there is less.
 #[derive(Args, Debug)]
 #[command(
     name = "cap",

@@ -75,12 +75,6 @@ impl Source {
         self.options().open_read_only(&self.path)
     }
 
-    /// Opens the table to look at it, if it is as these options say.
-    pub(crate) fn look_if(&self, options: &Options) -> Result<Table, Error> {
-        let options = options.clone().any_owner(self.owner.any_owner);
-        options.open_read_only(&self.path)
-    }
-
     /// Opens the table to change it, which also reaps.
     pub(crate) fn open(&self) -> Result<Table, Error> {
         self.options().open(&self.path)

@@ -75,21 +75,21 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a dry run changes the table",
         "src/bin/headcount/apply.rs",
-        &[("} else if self.dry_run {", "} else if false {")],
+        &[("        if self.dry_run {", "        if false {")],
         Catcher::Test("cli", "a_living_table_comes"),
     ),
     fault(
         "a cap of the table that is to go is not seen to differ",
-        "src/bin/headcount/apply.rs",
-        &[("if has != asked {", "if has < asked {")],
+        "src/difference.rs",
+        &[("(entirely || (cap", "(false || (cap")],
         Catcher::Test("cli", "a_living_table_comes"),
     ),
     fault(
         "a cap of all that is not named goes",
-        "src/bin/headcount/caps.rs",
+        "src/engine_list.rs",
         &[(
-            "self.max_in_flight_total.or(Some(Cap(requests)))",
-            "self.max_in_flight_total",
+            "let mut total = rows.total_caps();",
+            "let mut total = Total::default();",
         )],
         Catcher::Test("cli", "the_caps_of_a_living_table"),
     ),

@@ -61,9 +61,9 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("deploying", "a_table_has_one_deployment"),
     ),
     fault(
-        "to apply does not take the deployment's place",
+        "a table that serves a deployment is changed by others",
         "src/apply.rs",
-        &[("self.deploy()?.apply(options)", "self.bring_to(options)")],
+        &[("if self.is_held(DEPLOYMENT_LOCK) {", "if false {")],
         Catcher::Test("deploying", "apply_changes_nothing_if"),
     ),
     fault(

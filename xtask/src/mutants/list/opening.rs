@@ -255,7 +255,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a table with another cap in tokens is opened",
         "src/difference.rs",
         &[(
-            "                asked_cap(self.max_tokens),\n",
+            "                asked_cap(self.max_tokens, configured.has_max_tokens(self.max_tokens)),\n",
             "                None,\n",
         )],
         Catcher::Test("file", "f1_each_option"),
