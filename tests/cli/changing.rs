@@ -94,18 +94,42 @@ fn engines_are_drained_downed_and_brought_back() {
 }
 
 #[test]
-fn a_name_goes_before_a_number_and_an_engine_before_a_file() {
+fn an_engine_that_is_leaving_is_said_to_be() {
+    let mut scene = Scene::new();
+    on(scene.path(), "remove PATH gpu-2").fine();
+    for line in [
+        "drain PATH gpu-2",
+        "undrain PATH @2",
+        "down PATH gpu-0 gpu-2",
+        "remove PATH gpu-2",
+        "weight PATH gpu-2 3",
+        "cap PATH @2 3",
+    ] {
+        let said = on(scene.path(), line).refused(1);
+        let leaving = "engine \"gpu-2\" is leaving: it was removed, ";
+        assert!(said.contains(leaving), "{line}: {said}");
+        assert!(said.contains("in flight (3)"), "{line}: {said}");
+    }
+    let view = scene.table.snapshot();
+    assert_eq!(view.engines[0].state, EngineState::Active, "all or nothing");
+    // As the sentence says.
+    on(scene.path(), "add PATH gpu-2").fine();
+    let said = on(scene.path(), "drain PATH gpu-2").fine();
+    assert_eq!(said, "gpu-2: drains, 3 in flight\n");
+    on(scene.path(), "remove PATH gpu-2").fine();
+    scene.frontends.iter_mut().for_each(|frontend| {
+        frontend.ask("finish-all");
+    });
+    let said = on(scene.path(), "drain PATH @2").refused(2);
+    assert!(said.contains("there is no engine \"@2\""), "{said}");
+}
+
+#[test]
+fn an_engine_goes_before_a_file() {
     let directory = directory();
     let path = directory.path().join("table");
-    let options = Table::options().engines(2).max_engines(3);
-    let table = options.create(&path).unwrap();
-    let third = table.add(&Engine::named("@1")).unwrap().index();
+    let table = Table::options().engines(2).create(&path).unwrap();
     let state = |engine: usize| table.snapshot().engines[engine].state;
-    on(&path, "drain PATH @1").fine();
-    assert_eq!(
-        [state(1), state(third)],
-        [EngineState::Active, EngineState::Draining]
-    );
     // A file that is called as an engine is, where the command runs.
     std::fs::write(directory.path().join("0"), "no table").unwrap();
     let mut command = command();
@@ -176,11 +200,23 @@ fn all_engines_of_the_largest_table_change_at_once() {
 
 #[test]
 fn what_was_done_is_said_though_the_rest_fails() {
-    let scene = Scene::new();
-    // The second time there is nothing to remove any more.
-    let ran = on(scene.path(), "remove PATH gpu-0 gpu-0");
-    assert_eq!(ran.out, "gpu-0: removed, 3 in flight\n");
-    ran.refused(1);
+    for _ in 0..60 {
+        let table = TestTable::new(&Table::options().engines(2));
+        let second = table.find("1").unwrap();
+        // The command finds both engines, and waits for its turn to change the first.
+        let list = hold_the_engine_list(table.path());
+        let ran = on_while(table.path(), "remove PATH 0 1", || {
+            thread::sleep(Duration::from_millis(60));
+            drop(list);
+            drop(table.remove(second));
+        });
+        if ran.code != 0 && !ran.out.is_empty() {
+            assert_eq!(ran.out, "0: removed, 0 in flight\n");
+            ran.refused(1);
+            return;
+        }
+    }
+    panic!("the other removal always came too late, or too early");
 }
 
 /// Keeps all others from changing engines until the file that is returned is closed.

@@ -103,6 +103,92 @@ fn an_engine_that_could_be_meant_in_several_ways_is_refused() {
 }
 
 #[test]
+fn a_file_of_engines_may_begin_with_the_mark_of_its_encoding() {
+    let directory = directory();
+    let (path, file) = (
+        directory.path().join("table"),
+        directory.path().join("list"),
+    );
+    let line = format!("create PATH --engines-file {}", file.display());
+    fs::write(&file, "\u{feff}gpu-0\ngpu-1=2\n").unwrap();
+    on(&path, &line).fine();
+    let names: Vec<_> = engines(&path).into_iter().map(|(name, ..)| name).collect();
+    assert_eq!(names, ["gpu-0", "gpu-1"]);
+    // The mark of another encoding, of which no letter is read.
+    fs::write(&file, b"\xff\xfeg\0").unwrap();
+    let said = on(&path.with_extension("new"), &line).refused(2);
+    assert!(said.contains("; save it as UTF-8"), "{said}");
+}
+
+#[test]
+fn a_query_that_could_end_with_a_weight_is_answered_with_how_to_type_it() {
+    let scene = Scene::new();
+    for name in ["http://h/v1?x=y,z=2", "http://h/v1?x=y=2.5", "h?a&b=c=d"] {
+        let said = with(scene.path(), &["add", "PATH"], name).refused(2);
+        let (_, after) = said.split_once("; write \"").expect("a way out");
+        let (way_out, _) = after.split_once("\", as one argument").expect("its end");
+        with(scene.path(), &["add", "PATH"], way_out).fine();
+        let (last, weight, ..) = engines(scene.path()).pop().unwrap();
+        assert_eq!((last.as_str(), weight), (name, 1.0));
+    }
+}
+
+#[test]
+fn an_engine_is_given_once_and_a_line_is_done_whole_or_not_at_all() {
+    let scene = Scene::new();
+    let before = fs::read(scene.path()).unwrap();
+    for line in [
+        "remove PATH gpu-0 gpu-0",
+        "drain PATH gpu-0 gpu-1 @0",
+        "down PATH @2 @2",
+        "add PATH new new=2",
+    ] {
+        let said = on(scene.path(), line).refused(2);
+        assert!(said.contains("is given twice; give it once"), "{said}");
+    }
+    let said = on(scene.path(), "add PATH new gpu-1").refused(1);
+    assert!(said.contains("is called \"gpu-1\" already"), "{said}");
+    assert!(fs::read(scene.path()).unwrap() == before, "no byte");
+}
+
+#[test]
+fn a_weight_that_is_typed_as_an_option_is_answered_with_how_to_type_it() {
+    let scene = Scene::new();
+    for line in [
+        "add PATH gpu-7 --weight 2",
+        "add PATH gpu-7 --weight",
+        "apply PATH -e gpu-7 --weight=2",
+        "create PATH-2 -e gpu-7 --weight 2",
+    ] {
+        let ran = on(scene.path(), line);
+        assert_eq!(ran.code, 2, "{line}: {ran:?}");
+        let tip = "tip: a weight belongs to its engine; write NAME=WEIGHT or \"NAME weight=W\"";
+        assert!(ran.err.contains(tip), "{line}: {ran:?}");
+    }
+    assert!(!on(scene.path(), "add --help").fine().contains("--weight"));
+}
+
+#[test]
+fn a_cap_of_nothing_is_none_and_one_of_zero_is_refused() {
+    let scene = Scene::new();
+    for line in [
+        "cap PATH gpu-0 0",
+        "cap PATH gpu-0 --max-tokens 0",
+        "cap PATH --max-in-flight-total 0",
+        "create PATH-2 -e a --max-tokens-total 0",
+        "create PATH-2 -e a --max-in-flight 0",
+    ] {
+        let ran = on(scene.path(), line);
+        assert_eq!(ran.code, 2, "{line}: {ran:?}");
+    }
+    let said = on(scene.path(), "cap PATH gpu-0 1 --max-tokens 1").fine();
+    assert_eq!(said, "gpu-0: at most 1 request, at most 1 token\n");
+    let ran = on(scene.path(), "create PATH-2 -e a --mode 060");
+    assert_eq!(ran.code, 2, "{ran:?}");
+    assert!(ran.err.contains("let the owner read and write"), "{ran:?}");
+}
+
+#[test]
 fn a_cap_of_each_engine_and_one_of_all_have_flags_of_their_own() {
     let directory = directory();
     let path = directory.path().join("table");

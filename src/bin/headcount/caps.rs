@@ -1,5 +1,6 @@
 //! Caps as they are typed and said.
 
+use crate::figures::count;
 use clap::Args;
 use headcount::Options;
 use std::str::FromStr;
@@ -14,12 +15,15 @@ impl FromStr for Cap {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self(None)),
-            number => number.parse().map(|cap| Self(Some(cap))).map_err(|_| {
-                format!(
-                    "the cap {number:?} cannot be; give a number from 0 to {}, or none",
-                    u32::MAX
-                )
-            }),
+            number => {
+                let cap = number.parse().ok().filter(|cap| *cap > 0);
+                cap.map(|cap| Self(Some(cap))).ok_or_else(|| {
+                    format!(
+                        "the cap {number:?} cannot be; give a number from 1 to {}, or none",
+                        u32::MAX
+                    )
+                })
+            }
         }
     }
 }
@@ -75,11 +79,11 @@ impl TotalCaps {
 /// Says both caps of an engine or of a table.
 pub(crate) fn said(requests: Option<u32>, tokens: Option<u32>) -> String {
     let say = |cap: Option<u32>, what| match cap {
-        Some(cap) => format!("at most {cap} {what}"),
-        None => format!("no cap on {what}"),
+        Some(cap) => format!("at most {}", count(cap.into(), what)),
+        None => format!("no cap on {what}s"),
     };
     match (requests, tokens) {
         (None, None) => "no caps".to_owned(),
-        _ => format!("{}, {}", say(requests, "requests"), say(tokens, "tokens")),
+        _ => format!("{}, {}", say(requests, "request"), say(tokens, "token")),
     }
 }

@@ -98,6 +98,9 @@ pub(crate) fn described(engine: &EngineView) -> String {
 fn octal(text: &str) -> Result<u32, String> {
     u32::from_str_radix(text, 8)
         .ok()
-        .filter(|mode| *mode <= 0o777)
-        .ok_or_else(|| "permission bits are octal, from 0600 to 0777".to_owned())
+        .filter(|mode| *mode <= 0o777 && mode & 0o600 == 0o600)
+        .ok_or_else(|| {
+            "permission bits are octal, and let the owner read and write: 0600, 0660 or 0666, say"
+                .to_owned()
+        })
 }

@@ -2,10 +2,12 @@
 
 use crate::failure::Failure;
 use crate::output::printable;
-use clap::{Args, value_parser};
+use clap::builder::UnknownArgumentValueParser;
+use clap::{Arg, Args, value_parser};
 use headcount::Engine;
 use std::collections::HashSet;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -21,6 +23,7 @@ pub(crate) struct Typed {
 
 /// The caps of engines that do not say so themselves.
 #[derive(Args, Clone, Copy, Debug)]
+#[command(arg = no_weight())]
 pub(crate) struct EachCaps {
     /// The most requests in flight on each engine that does not say so itself [default: no cap].
     #[arg(long, value_name = "N", allow_negative_numbers = true,
@@ -30,6 +33,18 @@ pub(crate) struct EachCaps {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = value_parser!(u32).range(1..))]
     max_tokens: Option<u32>,
+}
+
+/// `--weight`, which is refused, with how a weight is typed.
+fn no_weight() -> Arg {
+    let advice = "a weight belongs to its engine; write NAME=WEIGHT or \"NAME weight=W\"";
+    Arg::new("no_weight")
+        .long("weight")
+        .value_name("W")
+        .num_args(0..=1)
+        .default_missing_value("")
+        .value_parser(UnknownArgumentValueParser::suggest(advice))
+        .hide(true)
 }
 
 /// Engines, one by one or in a file.
@@ -68,21 +83,34 @@ impl EngineList {
             Some(path) => read_file(path)?,
             None => self.engines.clone(),
         };
-        let mut names = HashSet::new();
-        if let Some(twice) = typed.iter().find(|typed| !names.insert(&typed.name)) {
-            return Err(Failure::usage(format!(
-                "the engine {:?} is given twice; give it once",
-                printable(&twice.name)
-            )));
-        }
+        each_once(typed.iter().map(|typed| typed.name.as_str()))?;
         Ok(typed.iter().map(|t| t.engine(self.caps)).collect())
+    }
+}
+
+/// Refuses an engine that is given twice.
+pub(crate) fn each_once<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), Failure> {
+    let mut seen = HashSet::new();
+    match names.into_iter().find(|name| !seen.insert(*name)) {
+        Some(twice) => Err(Failure::usage(format!(
+            "the engine {:?} is given twice; give it once",
+            printable(twice)
+        ))),
+        None => Ok(()),
     }
 }
 
 fn read_file(path: &Path) -> Result<Vec<Typed>, Failure> {
     let at = path.display();
-    let text = fs::read_to_string(path)
-        .map_err(|error| Failure::usage(format!("reading {at}: {error}; check --engines-file")))?;
+    let text = fs::read_to_string(path).map_err(|error| {
+        let advice = match error.kind() {
+            ErrorKind::InvalidData => "save it as UTF-8",
+            _ => "check --engines-file",
+        };
+        Failure::usage(format!("reading {at}: {error}; {advice}"))
+    })?;
+    // Some editors begin a file with a mark of its encoding.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines = (1..).zip(text.lines().map(str::trim));
     let engines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     engines
@@ -143,7 +171,9 @@ fn name_and_weight(word: &str, weight_follows: bool) -> Result<(&str, Option<f32
         let last = query.rsplit('&').next().unwrap_or_default();
         return match last.matches('=').count() > 1 && !weight_follows {
             // Its end could be a weight.
-            true => Err(unclear()),
+            true => Err(format!(
+                "the end of {word:?} could be a weight; write \"{word} weight=1\", as one argument, if it belongs to the name"
+            )),
             false => Ok((word, None)),
         };
     }

@@ -1,9 +1,9 @@
 //! Commands that change engines: drain, undrain, down, up, remove, add, weight.
 
 use crate::create::described;
-use crate::engine_form::{EachCaps, Typed, a_weight};
+use crate::engine_form::{EachCaps, Typed, a_weight, each_once};
 use crate::failure::{Failure, Outcome};
-use crate::find::{find, find_all};
+use crate::find::{find, find_all, not_there};
 use crate::output::{print, printable};
 use crate::source::{Owner, Source};
 use clap::Args;
@@ -40,6 +40,7 @@ impl OfEngines {
         let table = source.open()?;
         // All of them are found before any is changed.
         let engines = find_all(&table, &names)?;
+        each_once(engines.iter().map(|engine| engine.name.as_str()))?;
         let mut changed = Vec::new();
         let failed = engines.into_iter().find_map(|engine| {
             let done = change.apply(&table, engine.id);
@@ -102,7 +103,10 @@ impl Add {
         }
         let typed: Result<Vec<Typed>, _> = words.iter().map(|word| word.parse()).collect();
         let typed = typed.map_err(Failure::usage)?;
+        each_once(typed.iter().map(|typed| typed.name.as_str()))?;
         let table = source.open()?;
+        // None is added if one cannot be.
+        not_there(&table, typed.iter().map(|typed| typed.name.as_str()))?;
         for typed in typed {
             let id = table.add(&typed.engine(self.caps))?;
             let view = table.snapshot();

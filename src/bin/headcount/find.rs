@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::printable;
-use headcount::{EngineId, EngineState, EngineView, Table, View};
+use headcount::{EngineId, EngineState, EngineView, Error, Table, View};
 use std::collections::HashMap;
 
 /// An engine that was found: its id, and its name in the table.
@@ -12,7 +12,7 @@ pub(crate) struct Found {
     pub(crate) name: String,
 }
 
-/// The engine of that name; `@3` is the engine with number 3, unless one is called so.
+/// The engine of that name, or of the number 3 if `@3` was typed: no engine is called so.
 pub(crate) fn find(table: &Table, name: &str) -> Result<Found, Failure> {
     find_all(table, &[name]).map(|mut found| found.remove(0))
 }
@@ -30,14 +30,45 @@ pub(crate) fn find_all(table: &Table, names: &[impl AsRef<str>]) -> Result<Vec<F
         ids.get(name).copied().or_else(by_number)
     };
     let found = names.iter().map(AsRef::as_ref).map(|name| {
-        let found = find(name).and_then(|id| view.engine(id));
+        let leaving = view
+            .engines
+            .iter()
+            .find(|e| e.state == EngineState::Leaving && e.name == name);
+        let found = find(name).and_then(|id| view.engine(id)).or(leaving);
         let found = found.ok_or_else(|| unknown(table, &view, name))?;
+        if found.state == EngineState::Leaving {
+            return Err(is_leaving(found));
+        }
         Ok(Found {
             id: found.id,
             name: found.name.clone(),
         })
     });
     found.collect()
+}
+
+/// Refuses names that engines have already.
+pub(crate) fn not_there<'a>(
+    table: &Table,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Result<(), Failure> {
+    let view = table.snapshot();
+    for name in names {
+        if let Some(engine) = there(&view).find(|engine| engine.name == name) {
+            let (name, engine) = (name.to_owned(), engine.index);
+            return Err(Error::NameTaken { name, engine }.into());
+        }
+    }
+    Ok(())
+}
+
+/// Nothing can be done to an engine that was removed.
+fn is_leaving(engine: &EngineView) -> Failure {
+    Failure::failed(format!(
+        "engine {:?} is leaving: it was removed, and is gone when what it has in flight ({}) has finished; `headcount add` brings it back",
+        printable(&engine.name),
+        engine.in_flight
+    ))
 }
 
 /// Engines that can be named.
