@@ -381,6 +381,75 @@ fn a_table_that_is_not_there_yet_is_served_as_soon_as_it_is() {
 }
 
 #[test]
+fn a_table_that_comes_goes_or_is_replaced_is_logged_once() {
+    let directory = headcount_tests::directory();
+    let path = directory.path().join("table");
+    let server = Server::start(&[&path]);
+    let create = || Table::options().engines(2).create(&path).unwrap();
+    let scrape = || (0..2).for_each(|_| drop(server.ask("GET", "/metrics")));
+    scrape();
+    let first = create();
+    scrape();
+    fs::remove_file(&path).unwrap();
+    scrape();
+    let second = create();
+    scrape();
+    fs::remove_file(&path).unwrap();
+    let third = create();
+    scrape();
+    drop((first, second, third));
+    let said = server.end();
+    let path = path.display();
+    let expected = [
+        format!("headcount: {path} does not exist yet; it is served as soon as it does"),
+        format!("headcount: {path} is there now, and is served"),
+        format!("headcount: {path} does not exist; "),
+        format!("headcount: {path} is there now, and is served"),
+        format!("headcount: another table lies at {path} now, and is served"),
+    ];
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines.len(), expected.len(), "{said}");
+    for (line, expected) in lines.iter().zip(&expected) {
+        assert!(line.starts_with(expected), "{expected:?} in {said}");
+    }
+}
+
+#[test]
+fn once_prints_the_tables_that_can_be_read_and_names_the_others() {
+    let scene = Scene::new();
+    let ran = on(scene.path(), "metrics PATH-2 PATH PATH-3 --once");
+    assert_eq!(ran.code, 3, "{ran:?}");
+    prometheus_approves(&ran.out);
+    assert!(ran.out.contains("{engine=\"gpu-0\","), "{ran:?}");
+    let path = scene.path().display();
+    for (table, up) in [("", 1), ("-2", 0), ("-3", 0)] {
+        let up = format!("headcount_table_up{{table=\"{path}{table}\"}} {up}\n");
+        assert!(ran.out.contains(&up), "{ran:?}");
+        let named = ran.err.contains(&format!("{path}{table} does not exist"));
+        assert_eq!(named, !table.is_empty(), "{ran:?}");
+    }
+    let ran = on(scene.path(), "metrics PATH-2 --once");
+    assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{ran:?}");
+}
+
+#[test]
+fn where_to_listen_is_asked_for_with_an_example() {
+    let scene = Scene::new();
+    for (typed, port) in [
+        ("9471", "9471"),
+        (":18500", "18500"),
+        ("localhost:80", "80"),
+        ("nonsense", "9470"),
+        ("::1", "9470"),
+    ] {
+        let ran = on(scene.path(), &format!("metrics PATH --listen {typed}"));
+        assert_eq!(ran.code, 2, "{ran:?}");
+        let example = format!("write 127.0.0.1:{port} to be asked from this machine only");
+        assert!(ran.err.contains(&example), "{ran:?}");
+    }
+}
+
+#[test]
 fn several_tables_are_served_by_one_process_and_told_apart() {
     let scene = Scene::new();
     let directory = headcount_tests::directory();

@@ -140,6 +140,8 @@ pub(crate) struct Watched {
     table: Table,
     /// Tables that lay at the path before, in which frontends still live.
     before: Vec<Table>,
+    /// How many have lain there one after the other.
+    tables: usize,
 }
 
 impl Watched {
@@ -148,6 +150,7 @@ impl Watched {
             table: source.look()?,
             source: source.clone(),
             before: Vec::new(),
+            tables: 1,
         })
     }
 
@@ -156,6 +159,7 @@ impl Watched {
         if !is_at(&self.table, &self.source.path) {
             let table = self.source.look()?;
             self.before.push(std::mem::replace(&mut self.table, table));
+            self.tables += 1;
         }
         Ok(&self.table)
     }
@@ -174,6 +178,11 @@ impl Watched {
 
     pub(crate) fn source(&self) -> &Source {
         &self.source
+    }
+
+    /// How many tables have lain at the path one after the other.
+    pub(crate) fn tables(&self) -> usize {
+        self.tables
     }
 }
 

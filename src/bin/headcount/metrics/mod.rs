@@ -28,9 +28,10 @@ pub(crate) struct Metrics {
     #[command(flatten)]
     owner: Owner,
     /// Where to listen; port 0 takes a free one.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9470")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9470",
+          value_parser = address)]
     listen: SocketAddr,
-    /// Print the metrics once, and end.
+    /// Print the metrics once, and end: with 3 if one of the tables cannot be read.
     #[arg(long, conflicts_with = "listen")]
     once: bool,
     /// A snapshot that is older than so many seconds is stale.
@@ -41,17 +42,28 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let mut tables = Vec::new();
-        for path in self.paths()? {
-            let table = Served::new(Source::new(path, self.owner));
-            tables.push(table.open(self.once)?);
-        }
-        let mut scrape = move || scrape(&mut tables, self.stale_after);
+        let paths = self.paths()?.into_iter();
+        let mut tables: Vec<_> = paths
+            .map(|path| Served::new(Source::new(path, self.owner)))
+            .collect();
         if self.once {
-            output::print(&scrape()?)?;
-            return Ok(Outcome::Fine);
+            output::print(&scrape(&mut tables, self.stale_after)?)?;
+            // What could be read is printed, and the rest is not passed over in silence.
+            let mut failed = tables.into_iter().filter_map(Served::failed);
+            let Some(first) = failed.next() else {
+                return Ok(Outcome::Fine);
+            };
+            failed.for_each(|sentence| output::complain(&sentence));
+            return Err(Failure::no_table(first));
         }
-        server::serve(self.listen, scrape)
+        for table in &mut tables {
+            table.open()?;
+        }
+        server::serve(self.listen, move || {
+            let scraped = scrape(&mut tables, self.stale_after);
+            tables.iter_mut().for_each(Served::log);
+            scraped
+        })
     }
 
     /// Each once.
@@ -69,29 +81,56 @@ impl Metrics {
     }
 }
 
+/// Reads where to listen.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        let port = match text.split_once(':').unwrap_or(("", text)).1 {
+            port if port.parse::<u16>().is_ok() => port,
+            _ => "9470",
+        };
+        format!(
+            "write 127.0.0.1:{port} to be asked from this machine only, or 0.0.0.0:{port} from all"
+        )
+    })
+}
+
+/// How many tables have lain at a path one after the other, or why there is none to be read.
+type Seen = Result<usize, String>;
+
 /// A table that is served, whether it is there or not.
 struct Served {
     source: Source,
     watched: Option<Watched>,
+    /// What the last look has found.
+    seen: Seen,
+    /// What has been logged of it.
+    logged: Seen,
 }
 
 impl Served {
     fn new(source: Source) -> Self {
-        let watched = None;
-        Self { source, watched }
+        Self {
+            source,
+            watched: None,
+            seen: Ok(1),
+            logged: Ok(1),
+        }
     }
 
-    /// Opens it for the first time. It need not be there yet, unless `now`.
-    fn open(mut self, now: bool) -> Result<Self, Failure> {
+    /// Opens it for the first time. It need not be there yet.
+    fn open(&mut self) -> Result<(), Failure> {
         match Watched::open(&self.source) {
             Ok(watched) => self.watched = Some(watched),
-            Err(Error::NotFound { path }) if !now => output::complain(&format!(
-                "{} does not exist yet; it is served as soon as it does",
-                path.display()
-            )),
+            Err(error @ Error::NotFound { .. }) => {
+                self.logged = Err(Failure::from(error).sentence);
+                output::complain(&format!(
+                    "{} does not exist yet; it is served as soon as it does",
+                    self.source.path().display()
+                ));
+            }
             Err(error) => return Err(error.into()),
         }
-        Ok(self)
+        Ok(())
     }
 
     fn look(&mut self, stale_after: Duration) -> Result<Reading, Error> {
@@ -99,7 +138,28 @@ impl Served {
             Some(watched) => watched,
             absent => absent.insert(Watched::open(&self.source)?),
         };
-        Reading::again(watched, stale_after)
+        let reading = Reading::again(watched, stale_after)?;
+        self.seen = Ok(watched.tables());
+        Ok(reading)
+    }
+
+    /// Why it could not be read at the last look.
+    fn failed(self) -> Option<String> {
+        self.seen.err()
+    }
+
+    /// Logs that it has come, gone, or been replaced.
+    fn log(&mut self) {
+        let path = self.source.path().display();
+        match (&self.logged, &self.seen) {
+            (before, now) if before == now => return,
+            (_, Err(why)) => output::complain(why),
+            (Err(_), Ok(_)) => output::complain(&format!("{path} is there now, and is served")),
+            (Ok(_), Ok(_)) => {
+                output::complain(&format!("another table lies at {path} now, and is served"));
+            }
+        }
+        self.logged = self.seen.clone();
     }
 }
 
@@ -110,7 +170,9 @@ fn scrape(tables: &mut [Served], stale_after: Duration) -> Result<String, Failur
         let reading = match table.look(stale_after) {
             Ok(reading) => Some(reading),
             Err(error) => {
-                failed.get_or_insert(error);
+                let failure = Failure::from(error);
+                table.seen = Err(failure.sentence.clone());
+                failed.get_or_insert(failure);
                 None
             }
         };
@@ -124,7 +186,7 @@ fn scrape(tables: &mut [Served], stale_after: Duration) -> Result<String, Failur
         });
     }
     match failed {
-        Some(error) if looked.iter().all(|table| table.reading.is_none()) => Err(error.into()),
+        Some(failure) if looked.iter().all(|table| table.reading.is_none()) => Err(failure),
         _ => exposition::encode(&looked)
             .map_err(|error| Failure::failed(format!("writing metrics: {error}; report this"))),
     }
