@@ -65,7 +65,7 @@ fn the_screen_is_right_at_80_by_24() {
         screen[1].ends_with("/s in, 0.0/s out, no snapshot"),
         "{screen:#?}"
     );
-    let heads = "ENGINE STATE IN-FL LAST MINUTE IN/s OUT/s WAIT RUN KV";
+    let heads = "ENGINE STATE IN-FL LOAD LAST MINUTE IN/s OUT/s WAIT RUN KV";
     assert_eq!(
         screen[2].split_whitespace().collect::<Vec<_>>().join(" "),
         heads
@@ -219,6 +219,12 @@ fn weights_caps_on_tokens_and_refusals_are_on_the_screen() {
         assert!(frontend.route_with(&request).is_err());
         screen[1].contains("/s refused, 0.0/s in, 0.0/s out, refused for engines' caps on tokens")
     });
+    terminal.resize(50, 12);
+    terminal.wait_for("what is cut has a mark", |screen| {
+        screen.get(2).is_some_and(|warning| {
+            warning.starts_with("! engine gpu-0 has 924") && warning.ends_with('…')
+        })
+    });
     for (columns, rows) in [(50, 12), (20, 5)] {
         terminal.resize(columns, rows);
         terminal.wait_for("it is drawn anew", |screen| {
@@ -297,8 +303,9 @@ fn keys_sort_pause_and_help() {
     terminal.wait_for_text("PAUSED");
     scene.frontends[0].ask("finish-all");
     terminal.press("?");
-    terminal.wait_for_text("Help");
-    terminal.press("x");
+    terminal.wait_for_text("Help: any key closes it");
+    // Also the one that ends it otherwise.
+    terminal.press("q");
     let paused = terminal.wait_for("the help is gone", |screen| {
         !screen.iter().any(|line| line.contains("Help"))
     });
@@ -313,7 +320,19 @@ fn keys_sort_pause_and_help() {
     let red = ["\x1b[31m", "\x1b[38;5;1m"];
     assert!(red.iter().any(|red| colours.contains(red)), "{colours:?}");
     fs::remove_file(scene.path()).unwrap();
-    terminal.wait_for_text("does not exist");
+    terminal.wait_for("old numbers are not shown as if they were new", |screen| {
+        let said = screen.join(" ");
+        screen[0].ends_with(" in flight NOT LIVE")
+            && said.contains(" was removed; what is shown is ")
+            && said.contains(" old, and is live again when a table can be read there")
+    });
+    let _next = Table::options()
+        .engine(Engine::named("next"))
+        .create(scene.path())
+        .unwrap();
+    terminal.wait_for("it is live again", |screen| {
+        screen[0].ends_with(" 0 in flight") && !screen.concat().contains("was removed")
+    });
 }
 
 #[test]

@@ -108,6 +108,26 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     if width == 0 { end } else { format!("…{end}") }
 }
 
+/// A text within a width; of one that is cut, the beginning is kept: a sentence is read from there.
+pub(crate) fn cut_end(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut left = width.saturating_sub(1);
+    let fits = |c: &char| {
+        let wide = c.width().unwrap_or(0);
+        let fits = wide <= left;
+        left = left.saturating_sub(wide);
+        fits
+    };
+    let beginning: String = text.chars().take_while(fits).collect();
+    if width == 0 {
+        beginning
+    } else {
+        format!("{beginning}…")
+    }
+}
+
 /// A text in lines of at most `width`, broken between words, and within those that are wider.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -169,8 +189,12 @@ mod tests {
     fn what_is_cut_is_as_wide_as_it_may_be() {
         assert_eq!(cut("abcdef", 4), "…def");
         assert_eq!(cut("日本語", 4), "…語");
+        assert_eq!(cut_end("abcdef", 4), "abc…");
+        assert_eq!(cut_end("日本語", 4), "日…");
+        assert_eq!(cut_end("日本語", 6), "日本語");
         for width in 0..8 {
             assert!(cut("日本語 abc", width).width() <= width);
+            assert!(cut_end("日本語 abc", width).width() <= width);
         }
     }
 }

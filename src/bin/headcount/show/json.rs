@@ -14,27 +14,34 @@ const SCHEMA: u32 = 1;
 
 /// What is in it, for those who have the command and not its documentation.
 pub(crate) const DESCRIPTION: &str = "\
-JSON: one object. null stands for none, or not known. Fields may be added; `schema` grows when one
-changes its meaning or goes away.
+JSON: one object. null stands for none, or not known. Fields may be added;
+`schema` grows when one changes its meaning or goes away.
 
   schema      1
   path        the table
   in_flight   requests in flight on all engines
-  spread      the most loaded active engine less the least, in requests for each unit of weight
-  engines     of each: index, name, state (active, draining, down, or leaving: removed with requests in
-              flight), weight, in_flight, share (of all that is in flight, 0 to 1), tokens (in flight),
-              max_in_flight and max_tokens (its caps), admitted_total and finished_total (since it was
-              added), stats (as published last: waiting, running, kv_usage from 0 to 1, and
-              sampled_in_flight, what was counted then)
-  frontends   of each: slot, pid, alive, in_flight, tokens, joined_at (seconds of the Unix epoch)
+  spread      the most loaded active engine less the least, in requests for
+              each unit of weight
+  engines     of each: index, name, state (active, draining, down, or leaving:
+              removed with requests in flight), weight, in_flight, share (of
+              all that is in flight, 0 to 1), tokens (in flight),
+              max_in_flight and max_tokens (its caps), admitted_total and
+              finished_total (since it was added), stats (as published last:
+              waiting, running, kv_usage from 0 to 1, and sampled_in_flight,
+              what was counted then)
+  frontends   of each: slot, pid, alive, in_flight, tokens, joined_at (seconds
+              of the Unix epoch)
   publisher   its pid
   deployment  the pid of the process that says which engines there are
-  refusals_total  requests refused since the table was created: engine_requests, engine_tokens (each engine
-              was at that cap), table_requests, table_tokens (the table was), unavailable (no engine took
-              any)
-  snapshot    age_seconds, stale (older than --stale-after), words (the publisher's own two)
-  table       format, size (bytes), mode, max_engines, max_frontends and lanes (what there is room for),
-              max_in_flight and max_tokens (the caps of all engines together)
+  refusals_total
+              calls refused since the table was created: engine_requests,
+              engine_tokens (each engine was at that cap), table_requests,
+              table_tokens (the table was), unavailable (no engine was active)
+  snapshot    age_seconds, stale (older than --stale-after), words (the
+              publisher's own two)
+  table       format, size (bytes), mode, max_engines, max_frontends and lanes
+              (what there is room for), max_in_flight and max_tokens (the caps
+              of all engines together)
   warnings    of each: kind, message, and what the kind has besides";
 
 #[derive(Serialize)]

@@ -21,8 +21,11 @@ use json::to_json;
 pub(crate) struct Show {
     #[command(flatten)]
     which: Which,
-    /// Print one JSON object; `headcount show --help` says what is in it. With --watch, one a line.
-    #[arg(long)]
+    /// Print one JSON object; --help says what is in it. With --watch, one a line.
+    #[arg(
+        long,
+        long_help = "Print one JSON object, described below. With --watch, one a line"
+    )]
     json: bool,
     /// Show it again and again, every so many seconds [default: 1].
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",

@@ -146,7 +146,7 @@ impl Column {
             Self::Name => "ENGINE",
             Self::State => "STATE",
             Self::InFlight => " IN-FL",
-            Self::Bar => "",
+            Self::Bar => "LOAD",
             Self::Share => " SHARE",
             Self::Weight => " WEIGHT",
             Self::Cap => " CAP",

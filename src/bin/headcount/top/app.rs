@@ -2,6 +2,7 @@
 
 use super::history::History;
 use crate::failure::Failure;
+use crate::figures::age;
 use crate::find::find;
 use crate::reading::Reading;
 use crate::source::Source;
@@ -115,7 +116,8 @@ pub(crate) struct App {
     pub(crate) over: Option<Over>,
     /// What came of the last change, or why the table cannot be read.
     pub(crate) said: Option<String>,
-    lost: bool,
+    /// Since when it cannot be read.
+    lost: Option<Instant>,
     /// The first engine that is shown.
     pub(crate) scroll: usize,
 }
@@ -129,24 +131,31 @@ impl App {
             order: Order::Number,
             over: None,
             said: None,
-            lost: false,
+            lost: None,
             scroll: 0,
         }
     }
 
     /// Takes in another look.
     pub(crate) fn note(&mut self, at: Instant, reading: Reading) {
-        if self.lost {
-            (self.lost, self.said) = (false, None);
+        if self.lost.take().is_some() {
+            self.said = None;
         }
         self.latest.1.note(at, &reading);
         self.latest.0 = reading;
     }
 
-    /// There is no table any more.
-    pub(crate) fn lose(&mut self, sentence: String) {
-        self.lost = true;
-        self.said = Some(sentence);
+    /// The table cannot be read any more.
+    pub(crate) fn lose(&mut self, at: Instant, why: &str) {
+        let since = *self.lost.get_or_insert(at);
+        let ago = age(at.duration_since(since));
+        self.said = Some(format!(
+            "{why}; what is shown is {ago} old, and is live again when a table can be read there"
+        ));
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.is_some()
     }
 
     pub(crate) fn say(&mut self, said: String) {
@@ -222,15 +231,12 @@ impl App {
                 KeyCode::Char('y' | 'Y') => Wish::Change { engine, change },
                 _ => Wish::Nothing,
             },
-            Some(Over::Help) => match key.code {
-                KeyCode::Char('q') => Wish::Quit,
-                _ => Wish::Nothing,
-            },
+            Some(Over::Help) => Wish::Nothing,
         }
     }
 
     fn press_plainly(&mut self, key: KeyCode) -> Wish {
-        if !self.lost {
+        if !self.is_lost() {
             self.said = None;
         }
         let at = self.chosen().unwrap_or(0);

@@ -3,7 +3,7 @@
 use super::app::{App, Over};
 use super::engine_lines::Columns;
 use super::popup;
-use crate::columns::cut;
+use crate::columns::{cut, cut_end};
 use crate::figures::{age, load, rate, short};
 use crate::output::printable;
 use crate::reading::reason_name;
@@ -106,7 +106,9 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     if parts.keys > 0 {
         lines.push(keys(app, width));
     }
-    frame.render_widget(Paragraph::new(lines), area);
+    // What was read some time ago is not shown as if it were so now.
+    let style = if app.is_lost() { FAINT } else { Style::new() };
+    frame.render_widget(Paragraph::new(lines).style(style), area);
     if let Some(Over::Asking { engine, change }) = &app.over
         && !popup::question(frame, area, *change, &printable(engine))
     {
@@ -137,9 +139,13 @@ fn title(app: &App, width: usize) -> Line<'static> {
     let in_flight = format!(" {} in flight", reading.in_flight());
     let cap = reading.view.max_in_flight;
     let cap = cap.map_or(String::new(), |cap| format!(" of {cap}"));
-    let paused = if app.is_paused() { " PAUSED" } else { "" };
+    let (lost, paused) = match (app.is_lost(), app.is_paused()) {
+        (true, _) => (" NOT LIVE", ""),
+        (false, true) => ("", " PAUSED"),
+        (false, false) => ("", ""),
+    };
     let path = printable(&reading.path.display().to_string());
-    let rest = in_flight.len() + paused.len();
+    let rest = in_flight.len() + lost.len() + paused.len();
     let cap = if rest + cap.len() + 8 <= width {
         cap
     } else {
@@ -150,6 +156,7 @@ fn title(app: &App, width: usize) -> Line<'static> {
         Span::styled(cut(&path, width.saturating_sub(rest)), BOLD),
         Span::styled(in_flight, BOLD),
         Span::raw(cap),
+        Span::styled(lost, BAD.add_modifier(Modifier::REVERSED)),
         Span::styled(
             paused,
             Style::new()
@@ -212,8 +219,8 @@ fn warnings(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
             true => BAD,
             false => Style::new().fg(Color::Yellow),
         };
-        let text: String = format!("! {warning}{more}").chars().take(width).collect();
-        Line::styled(text, style)
+        let text = cut_end(&format!("! {warning}"), width.saturating_sub(more.len()));
+        Line::styled(cut_end(&(text + &more), width), style)
     };
     (0..lines.min(all.len())).map(show).collect()
 }
@@ -248,10 +255,7 @@ fn frontends(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
             age(joined)
         );
         let style = if frontend.alive { Style::new() } else { BAD };
-        shown.push(Line::styled(
-            text.chars().take(width).collect::<String>(),
-            style,
-        ));
+        shown.push(Line::styled(cut_end(&text, width), style));
     }
     if sorted.len() > fit {
         shown.push(Line::styled(

@@ -63,7 +63,7 @@ impl Column {
             Name => "ENGINE",
             State => "STATE",
             InFlight => "IN-FL",
-            Bar => "",
+            Bar => "LOAD",
             Minute if width >= 11 => "LAST MINUTE",
             Minute => "MINUTE",
             Admitted => "IN/s",

@@ -13,6 +13,7 @@ use crate::show::seconds;
 use crate::source::{Watched, Which};
 use app::{App, Wish};
 use clap::Args;
+use headcount::Error;
 use ratatui::crossterm::event;
 use std::time::{Duration, Instant};
 use terminal::{Screen, lost};
@@ -35,6 +36,14 @@ pub(crate) struct Top {
     stale_after: Duration,
 }
 
+/// Why the table cannot be read. One that was read and is not there was removed.
+fn why_lost(error: Error) -> String {
+    match error {
+        Error::NotFound { path } => format!("{} was removed", path.display()),
+        error => Failure::from(error).sentence,
+    }
+}
+
 /// A wish to stop is obeyed within this time.
 const ATTENTION: Duration = Duration::from_millis(50);
 
@@ -51,7 +60,7 @@ impl Top {
             if Instant::now() >= next {
                 match Reading::again(&mut watched, self.stale_after) {
                     Ok(reading) => app.note(Instant::now(), reading),
-                    Err(error) => app.lose(Failure::from(error).sentence),
+                    Err(error) => app.lose(Instant::now(), &why_lost(error)),
                 }
                 next = Instant::now() + self.interval;
                 outdated = true;
