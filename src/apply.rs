@@ -109,7 +109,7 @@ impl Table {
     /// the names of all others are read.
     ///
     /// # Errors
-    /// Nothing is changed on [`Error::Deployed`], [`Error::Differs`], [`Error::EngineName`],
+    /// Nothing is changed on [`Error::Deployed`], [`Error::Differs`], [`Error::Option`], [`Error::EngineName`],
     /// [`Error::NameTaken`], [`Error::Weight`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`]. On
     /// [`Error::EnginesFull`] all is changed but that some engines were not added: apply again when those that
     /// were removed have finished what is in flight on them.
@@ -140,6 +140,7 @@ impl Table {
     /// The caller has the lock of those who change engines.
     fn bring_to(&self, options: &Options, _changer: &LockFile) -> Result<Changes> {
         options.check_engines()?;
+        options.check_mode()?;
         let differences = self.differences(options);
         if !differences.iter().all(Difference::can_be_changed) {
             return Err(Error::Differs {

@@ -106,6 +106,7 @@ impl Options {
     /// Fails if an option that was set does not fit the table.
     pub(crate) fn compare(&self, table: &Table) -> Result<()> {
         const PATIENCE: Duration = Duration::from_millis(200);
+        self.check_mode()?;
         let start = Instant::now();
         loop {
             let differences = self.differences(table, false);

@@ -306,11 +306,7 @@ impl Options {
         if engines > max_engines {
             return Err(option("engines", engines, format!("0 to {max_engines}")));
         }
-        let mode = self.mode.unwrap_or(DEFAULT_MODE);
-        if mode & !0o777 != 0 || mode & 0o600 != 0o600 {
-            let expected = "permission bits that let the owner read and write".to_owned();
-            return Err(option("mode", mode as usize, expected));
-        }
+        self.check_mode()?;
         if !self.names_engines() && self.max_engines.is_none() {
             let expected = "1 or more, or 0 by `engines(0)` or with `max_engines` for a table whose engines come later; name its engines, or open the table that another process creates";
             return Err(option("engines", 0, expected.to_owned()));
@@ -319,8 +315,21 @@ impl Options {
         Ok(Header {
             geometry,
             engines,
-            mode,
+            mode: self.mode.unwrap_or(DEFAULT_MODE),
         })
+    }
+
+    /// Fails if no table can have the mode that was set. Otherwise 660 for 0o660 would be told what an
+    /// existing table has, and not what is wrong with it.
+    pub(crate) fn check_mode(&self) -> Result<()> {
+        match self.mode {
+            Some(mode) if mode & !0o777 != 0 || mode & 0o600 != 0o600 => Err(Error::Option {
+                option: "mode",
+                found: mode.into(),
+                expected: "permission bits that let the owner read and write".to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Fails if an engine cannot be, or has the name of one before it.
