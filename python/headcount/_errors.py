@@ -6,8 +6,9 @@ by a call that raises, and the table works on as before.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from headcount._view import Difference
@@ -232,4 +233,21 @@ class ReadOnly(Error):
 
 
 class Io(_System):
-    """The kernel refused something."""
+    """The kernel refused something. Python's own class for that ``errno``, if there is one, catches it as well:
+    ``PermissionError``, ``NotADirectoryError`` and so on."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _io_again, (self.errno, self.args), self.__dict__
+
+
+@cache
+def io(errno: int | None) -> type[Io]:
+    """The class of an ``Io`` with that number: it is one of Python's own, too."""
+    own = type(OSError(errno, "")) if errno else OSError
+    if own is OSError:
+        return Io
+    return type("Io", (Io, own), {"__module__": "headcount", "__doc__": Io.__doc__})
+
+
+def _io_again(errno: int | None, args: tuple[Any, ...]) -> Io:
+    return io(errno)(*args)

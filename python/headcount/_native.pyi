@@ -132,7 +132,7 @@ class Table:
         Raises FrontendsFull, ReadOnly, Io.
         """
     def publisher(self) -> Publisher:
-        """Becomes the publisher, if nobody alive is.
+        """Becomes the publisher, if no living process is.
 
         Raises PublisherHeld, ReadOnly, Io.
         """
@@ -163,10 +163,10 @@ class Table:
 
         Takes the place of the deployment meanwhile; who has it calls ``Deployment.apply``.
 
-        Raises Deployed, Differs, EnginesFull, EngineName, NameTaken, Weight, ReadOnly, Busy, Io.
+        Raises Deployed, Differs, Option, EnginesFull, EngineName, NameTaken, Weight, ReadOnly, Busy, Io.
         """
     def snapshot(self) -> View:
-        """A look at the whole table, for people and metrics: a View. Disturbs nobody."""
+        """A look at the whole table, for people and metrics: a View. Nothing waits for it."""
     def reap(self) -> Reaped:
         """Returns to the engines what dead frontends held. Tells how much that was: a Reaped.
 
@@ -247,7 +247,7 @@ class Table:
         """
     def verify(self) -> Verification:
         """Recounts everything, and checks the file and all that it says: a Verification. Reads only, and
-        disturbs nobody; milliseconds for a table of the default size.
+        nothing waits for it; milliseconds for a table of the default size.
 
         Raises Io.
         """
@@ -287,7 +287,7 @@ class Deployment:
     ) -> Changes:
         """As ``Table.apply``, by the deployment itself.
 
-        Raises Differs, EnginesFull, EngineName, NameTaken, Weight, Busy, Io, and ValueError after ``close``.
+        Raises Differs, Option, EnginesFull, EngineName, NameTaken, Weight, Busy, Io, and ValueError after ``close``.
         """
     def close(self) -> None:
         """Gives the place back. A second time changes nothing."""
@@ -332,6 +332,9 @@ class Frontend:
         exclude: any engines but these; those that have just failed, say.
         prefer: (engine, slack): that engine (a warm prefix cache, say), unless its load is more than
         slack above that of the least loaded.
+
+        An engine that is excluded or preferred may be gone by then: that is no error, since the request can go
+        elsewhere. These two mean the engine that has the number, also if they are given an EngineId.
 
         Raises Saturated, Unavailable, NoSuchEngine, Forked. Nothing is counted then.
         """

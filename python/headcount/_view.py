@@ -94,7 +94,7 @@ class View:
     frontends: list[FrontendView]
     """Every frontend, also those that died and were not reaped yet."""
     publisher: int | None
-    """The process that publishes. None if nobody alive does."""
+    """The process that publishes. None if no living process does."""
     snapshot: SnapshotView | None
     """None if nothing was ever published."""
     max_in_flight: int | None

@@ -23,6 +23,25 @@ pub(crate) struct Which(pub(crate) EngineSelector);
 #[derive(Clone, Copy)]
 pub(crate) struct Count(pub(crate) usize);
 
+/// The name of an engine.
+pub(crate) struct Name(pub(crate) String);
+
+/// Whether something is so.
+#[derive(Clone, Copy)]
+pub(crate) struct Flag(pub(crate) bool);
+
+/// A length of time in seconds, not yet looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Seconds(f64);
+
+/// An engine's weight. Which weights can be, the table knows.
+#[derive(Clone, Copy)]
+pub(crate) struct Weight(pub(crate) f32);
+
+/// The number of a descriptor. Whether it is open, the kernel knows.
+#[derive(Clone, Copy)]
+pub(crate) struct Descriptor(pub(crate) i64);
+
 /// An engine that is preferred, and by how much.
 #[derive(Clone, Copy)]
 pub(crate) struct Prefer(pub(crate) usize, pub(crate) f64);
@@ -91,6 +110,47 @@ impl<'py> FromPyObject<'_, 'py> for Count {
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         whole(object, "a count").map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Name {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        text(&object, "an engine's name", "a str").map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Flag {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let flag = object.extract().map(Self);
+        flag.map_err(|_: PyErr| must_be("any_owner", "True or False", &object))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Seconds {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        real(&object, "a time in seconds").map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Weight {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        real(&object, "an engine's weight").map(|weight| Self(weight as f32))
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Descriptor {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        whole(object, "a descriptor").map(Self)
     }
 }
 
@@ -204,6 +264,14 @@ pub(crate) fn real(object: &Bound<'_, PyAny>, what: &str) -> PyResult<f64> {
     .ok_or_else(|| must_be(what, "a number", object))
 }
 
+/// A str. One that cannot be written in UTF-8 is told what Python says of it.
+pub(crate) fn text(object: &Bound<'_, PyAny>, name: &str, what: &str) -> PyResult<String> {
+    match object.is_instance_of::<PyString>() {
+        true => object.extract(),
+        false => Err(must_be(name, what, object)),
+    }
+}
+
 /// Whether it is a sequence, of which there are several things in it: not of letters or bytes.
 pub(crate) fn sequence<'a, 'py>(
     object: &'a Bound<'py, PyAny>,
@@ -262,11 +330,14 @@ fn no_engine(error: PyErr, found: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// A length of time, from seconds.
-pub(crate) fn seconds(seconds: f64, what: &str) -> PyResult<Duration> {
-    Duration::try_from_secs_f64(seconds).map_err(|_| {
-        PyValueError::new_err(format!(
-            "{what} is {seconds}, but it must be a number of seconds, 0 or more"
-        ))
-    })
+impl Seconds {
+    /// As a length of time.
+    pub(crate) fn duration(self, what: &str) -> PyResult<Duration> {
+        Duration::try_from_secs_f64(self.0).map_err(|_| {
+            let (seconds, most) = (self.0, u64::MAX as f64);
+            PyValueError::new_err(format!(
+                "{what} is {seconds:?}, but it must be a number of seconds, 0 or more and less than {most:e}"
+            ))
+        })
+    }
 }

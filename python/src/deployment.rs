@@ -9,6 +9,7 @@ use crate::table::{Opened, Table, of_this_process};
 use crate::view;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// The place of the one deployment that a table serves. From ``Table.deploy``.
@@ -16,11 +17,12 @@ use std::sync::{Mutex, PoisonError};
 /// It goes back by ``close()``, at the end of a ``with`` block, when this object is gone, or when the process
 /// dies.
 #[pyclass(frozen, module = "headcount")]
-pub(crate) struct Deployment(Mutex<Option<headcount::Deployment>>, Opened);
+pub(crate) struct Deployment(Mutex<Option<headcount::Deployment>>, Opened, PathBuf);
 
 impl Deployment {
     pub(crate) fn new(deployment: headcount::Deployment, opened: Opened) -> Self {
-        Self(Mutex::new(Some(deployment)), opened)
+        let path = deployment.table().path().to_owned();
+        Self(Mutex::new(Some(deployment)), opened, path)
     }
 }
 
@@ -36,7 +38,7 @@ impl Deployment {
 
     /// As ``Table.apply``, by the deployment itself.
     ///
-    /// Raises Differs, EnginesFull, EngineName, NameTaken, Weight, Busy, Io, and ValueError after ``close``.
+    /// Raises Differs, Option, EnginesFull, EngineName, NameTaken, Weight, Busy, Io, and ValueError after ``close``.
     #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
         max_in_flight=None, max_tokens=None, mode=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments of Python
@@ -68,6 +70,13 @@ impl Deployment {
             Ok::<_, PyErr>(deployment.apply(&options))
         })?;
         view::changes(py, &changes.or_raise(py)?)
+    }
+
+    fn __repr__(&self) -> String {
+        match self.0.try_lock().as_deref() {
+            Ok(None) => "<headcount.Deployment closed>".to_owned(),
+            _ => format!("<headcount.Deployment of {}>", self.2.display()),
+        }
     }
 
     /// Gives the place back. A second time changes nothing.

@@ -1,6 +1,6 @@
 //! Engines to be put into a table, and their statistics: from the dataclasses of `_engine.py`.
 
-use crate::argument::{Count, must_be, real, sequence, shown, whole};
+use crate::argument::{Count, Name, Weight, must_be, real, sequence, shown, whole};
 use headcount::EngineState;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -15,7 +15,8 @@ impl<'py> FromPyObject<'_, 'py> for Engine {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if object.is_instance_of::<PyString>() {
-            return Ok(Self(headcount::Engine::named(object.extract::<String>()?)));
+            let Name(name) = object.extract()?;
+            return Ok(Self(headcount::Engine::named(name)));
         }
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let class = CLASS.import(object.py(), "headcount._engine", "Engine")?;
@@ -26,12 +27,9 @@ impl<'py> FromPyObject<'_, 'py> for Engine {
                 &object,
             ));
         }
-        let name = object.getattr("name")?;
-        let Ok(name) = name.extract::<String>() else {
-            return Err(must_be("an engine's name", "a str", &name));
-        };
-        let weight = real(&object.getattr("weight")?, "an engine's weight")?;
-        let mut engine = headcount::Engine::named(name).weight(weight as f32);
+        let Name(name) = object.getattr("name")?.extract()?;
+        let Weight(weight) = object.getattr("weight")?.extract()?;
+        let mut engine = headcount::Engine::named(name).weight(weight);
         if let Some(cap) = of(&object, "max_in_flight")? {
             engine = engine.max_in_flight(cap);
         }

@@ -44,7 +44,12 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         PyModule::import(py, "headcount._errors").map(Bound::unbind)
     })?;
     let (kind, fields) = describe(error);
-    let kind = kinds.bind(py).getattr(kind)?.cast_into::<PyType>()?;
+    let kinds = kinds.bind(py);
+    let kind = match error {
+        Error::Io { source, .. } => kinds.call_method1("io", (source.raw_os_error(),))?,
+        _ => kinds.getattr(kind)?,
+    };
+    let kind = kind.cast_into::<PyType>()?;
     let exception = kind.call1((message(error),))?;
     for (name, field) in fields {
         match field {
@@ -80,10 +85,19 @@ fn message(error: &Error) -> String {
         };
         return format!("mode is {found:#o}, but it must be {expected}; {advice}");
     }
+    if let Error::Option {
+        option: "engines",
+        found: 0,
+        ..
+    } = error
+    {
+        return "a new table needs its engines, as in engines=4 or engines=[\"http://10.0.0.7:8000\"]; give \
+                engines=0 if they come later, or use `Table.open` if another process creates it"
+            .to_owned();
+    }
     (error.to_string())
         .replace("`Table::", "`Table.")
         .replace("`any_owner(true)`", "`any_owner=True`")
-        .replace("`engines(0)`", "`engines=0`")
 }
 
 /// The name of the error's kind, and what it says besides its message.

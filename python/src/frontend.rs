@@ -1,9 +1,9 @@
 //! This process's place in a table, where requests are routed.
 
-use crate::argument::{Count, Excluded, Prefer, Tokens, Which};
+use crate::argument::{Count, Excluded, Prefer, Seconds, Tokens, Which};
 use crate::error::OrRaise;
 use crate::permit::Permit;
-use crate::policy;
+use crate::policy::Named;
 use crate::table::{Opened, Table, of_this_process};
 use headcount::Request;
 use pyo3::prelude::*;
@@ -25,6 +25,9 @@ impl Frontend {
     /// exclude: any engines but these; those that have just failed, say.
     /// prefer: (engine, slack): that engine (a warm prefix cache, say), unless its load is more than
     /// slack above that of the least loaded.
+    ///
+    /// An engine that is excluded or preferred may be gone by then: that is no error, since the request can go
+    /// elsewhere. These two mean the engine that has the number, also if they are given an EngineId.
     ///
     /// Raises Saturated, Unavailable, NoSuchEngine, Forked. Nothing is counted then.
     #[inline]
@@ -69,8 +72,8 @@ impl Frontend {
 
     /// The same place, routing by another policy. See ``Table.join``.
     #[pyo3(signature = (policy, stale_after=None))]
-    fn with_policy(&self, policy: &str, stale_after: Option<f64>) -> PyResult<Self> {
-        let policy = policy::named(policy, stale_after)?;
+    fn with_policy(&self, policy: Named, stale_after: Option<Seconds>) -> PyResult<Self> {
+        let policy = policy.with_limit(stale_after)?;
         Ok(Self(self.0.clone().with_policy(policy), self.1))
     }
 

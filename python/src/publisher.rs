@@ -1,4 +1,4 @@
-//! Whoever publishes engine statistics.
+//! The right to publish engine statistics.
 
 use crate::argument::Words;
 use crate::engine::AllStats;
@@ -7,6 +7,7 @@ use crate::ready::Ready;
 use crate::table::of_this_process;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The right to publish statistics to a table; one process at a time has it. From ``Table.publisher``.
@@ -14,11 +15,11 @@ use std::sync::{Mutex, PoisonError};
 /// It goes back by ``close()``, at the end of a ``with`` block, when this object is gone, or when the
 /// process dies.
 #[pyclass(frozen, module = "headcount")]
-pub(crate) struct Publisher(Mutex<Option<headcount::Publisher>>);
+pub(crate) struct Publisher(Mutex<Option<headcount::Publisher>>, PathBuf);
 
 impl Publisher {
-    pub(crate) fn new(publisher: headcount::Publisher) -> Self {
-        Self(Mutex::new(Some(publisher)))
+    pub(crate) fn new(publisher: headcount::Publisher, table: &Path) -> Self {
+        Self(Mutex::new(Some(publisher)), table.to_owned())
     }
 }
 
@@ -46,6 +47,13 @@ impl Publisher {
     fn close(&self) {
         let publisher = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(publisher);
+    }
+
+    fn __repr__(&self) -> String {
+        match self.0.try_lock().as_deref() {
+            Ok(None) => "<headcount.Publisher closed>".to_owned(),
+            _ => format!("<headcount.Publisher of {}>", self.1.display()),
+        }
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

@@ -3,17 +3,18 @@
 use crate::ready::Ready;
 use crate::table::of_this_process;
 use pyo3::prelude::*;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// A thread that returns what dead frontends held, at intervals. From ``Table.reap_every``.
 ///
 /// It ends by ``stop()``, at the end of a ``with`` block, or when this object is gone.
 #[pyclass(frozen, module = "headcount")]
-pub(crate) struct Reaper(Mutex<Option<headcount::Reaper>>);
+pub(crate) struct Reaper(Mutex<Option<headcount::Reaper>>, PathBuf);
 
 impl Reaper {
-    pub(crate) fn new(reaper: headcount::Reaper) -> Self {
-        Self(Mutex::new(Some(reaper)))
+    pub(crate) fn new(reaper: headcount::Reaper, table: &Path) -> Self {
+        Self(Mutex::new(Some(reaper)), table.to_owned())
     }
 }
 
@@ -31,6 +32,13 @@ impl Reaper {
     fn stop(&self, py: Python<'_>) {
         let reaper = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| drop(reaper));
+    }
+
+    fn __repr__(&self) -> String {
+        match self.0.try_lock().as_deref() {
+            Ok(None) => "<headcount.Reaper stopped>".to_owned(),
+            _ => format!("<headcount.Reaper of {}>", self.1.display()),
+        }
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

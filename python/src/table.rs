@@ -1,19 +1,20 @@
 //! The table: a handle on the shared file.
 
-use crate::argument::{Cap, Count, Mode, Tokens, Which, seconds};
+use crate::argument::{Cap, Count, Descriptor, Flag, Mode, Name, Seconds, Tokens, Weight, Which};
 use crate::deployment::Deployment;
 use crate::engine::{Engine, Engines};
 use crate::error::OrRaise;
 use crate::frontend::Frontend;
 use crate::options::Asked;
-use crate::policy;
+use crate::policy::Named;
 use crate::publisher::Publisher;
 use crate::reaper::Reaper;
 use crate::view;
 use headcount::{Options, PathState};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -80,7 +81,8 @@ impl Table {
     /// Differs, NoSpace, Option, EngineName, NameTaken, Weight, Io.
     #[staticmethod]
     #[pyo3(signature = (path, engines=None, *, max_engines=None, max_frontends=None, lanes=None,
-        max_in_flight=None, max_tokens=None, mode=None, any_owner=false))]
+        max_in_flight=None, max_tokens=None, mode=None, any_owner=Flag(false)),
+        text_signature = "(path, engines=None, *, max_engines=None, max_frontends=None, lanes=None, max_in_flight=None, max_tokens=None, mode=None, any_owner=False)")]
     #[allow(clippy::too_many_arguments)] // keyword arguments of Python
     fn open_or_create(
         py: Python<'_>,
@@ -92,7 +94,7 @@ impl Table {
         max_in_flight: Option<Tokens>,
         max_tokens: Option<Tokens>,
         mode: Option<Mode>,
-        any_owner: bool,
+        any_owner: Flag,
     ) -> PyResult<Self> {
         let asked = Asked {
             engines,
@@ -102,10 +104,10 @@ impl Table {
             max_in_flight,
             max_tokens,
             mode,
-            any_owner,
+            any_owner: any_owner.0,
         };
         let opened = Opened {
-            any_owner,
+            any_owner: any_owner.0,
             read_only: false,
         };
         open(py, asked.into(), opened, |o| o.open_or_create(path))
@@ -146,10 +148,10 @@ impl Table {
     ///
     /// Raises NotFound, NotATable, Symlink, Owner, Mode, Version, Checksum, Geometry, Size, Io.
     #[staticmethod]
-    #[pyo3(signature = (path, *, any_owner=false))]
-    fn open(py: Python<'_>, path: PathBuf, any_owner: bool) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, any_owner=Flag(false)), text_signature = "(path, *, any_owner=False)")]
+    fn open(py: Python<'_>, path: PathBuf, any_owner: Flag) -> PyResult<Self> {
         let opened = Opened {
-            any_owner,
+            any_owner: any_owner.0,
             read_only: false,
         };
         open(py, opened.options(), opened, |o| o.open(path))
@@ -159,10 +161,10 @@ impl Table {
     ///
     /// Raises as ``open``.
     #[staticmethod]
-    #[pyo3(signature = (path, *, any_owner=false))]
-    fn open_read_only(py: Python<'_>, path: PathBuf, any_owner: bool) -> PyResult<Self> {
+    #[pyo3(signature = (path, *, any_owner=Flag(false)), text_signature = "(path, *, any_owner=False)")]
+    fn open_read_only(py: Python<'_>, path: PathBuf, any_owner: Flag) -> PyResult<Self> {
         let opened = Opened {
-            any_owner,
+            any_owner: any_owner.0,
             read_only: true,
         };
         open(py, opened.options(), opened, |o| o.open_read_only(path))
@@ -200,10 +202,10 @@ impl Table {
     ///
     /// Raises as ``open``, and OSError if the number is no open descriptor.
     #[staticmethod]
-    #[pyo3(signature = (fd, *, any_owner=false))]
-    fn from_fd(py: Python<'_>, fd: i32, any_owner: bool) -> PyResult<Self> {
+    #[pyo3(signature = (fd, *, any_owner=Flag(false)), text_signature = "(fd, *, any_owner=False)")]
+    fn from_fd(py: Python<'_>, fd: Descriptor, any_owner: Flag) -> PyResult<Self> {
         let opened = Opened {
-            any_owner,
+            any_owner: any_owner.0,
             read_only: false,
         };
         let fd = duplicate(fd)?;
@@ -216,19 +218,27 @@ impl Table {
     /// stale_after: the age in seconds from which on a snapshot counts as absent; default 1.
     ///
     /// Raises FrontendsFull, ReadOnly, Io.
-    #[pyo3(signature = (policy="in_flight", stale_after=None))]
-    fn join(&self, py: Python<'_>, policy: &str, stale_after: Option<f64>) -> PyResult<Frontend> {
-        let policy = policy::named(policy, stale_after)?;
+    #[pyo3(
+        signature = (policy=Named::default(), stale_after=None),
+        text_signature = "($self, policy=\"in_flight\", stale_after=None)"
+    )]
+    fn join(
+        &self,
+        py: Python<'_>,
+        policy: Named,
+        stale_after: Option<Seconds>,
+    ) -> PyResult<Frontend> {
+        let policy = policy.with_limit(stale_after)?;
         let frontend = py.detach(|| self.0.join()).or_raise(py)?;
         Ok(Frontend(frontend.with_policy(policy), self.1))
     }
 
-    /// Becomes the publisher, if nobody alive is.
+    /// Becomes the publisher, if no living process is.
     ///
     /// Raises PublisherHeld, ReadOnly, Io.
     fn publisher(&self, py: Python<'_>) -> PyResult<Publisher> {
         let publisher = py.detach(|| self.0.publisher()).or_raise(py)?;
-        Ok(Publisher::new(publisher))
+        Ok(Publisher::new(publisher, self.0.path()))
     }
 
     /// Takes the place of the deployment that the table serves, if no living process has it. For the parent
@@ -250,7 +260,7 @@ impl Table {
     ///
     /// Takes the place of the deployment meanwhile; who has it calls ``Deployment.apply``.
     ///
-    /// Raises Deployed, Differs, EnginesFull, EngineName, NameTaken, Weight, ReadOnly, Busy, Io.
+    /// Raises Deployed, Differs, Option, EnginesFull, EngineName, NameTaken, Weight, ReadOnly, Busy, Io.
     #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
         max_in_flight=None, max_tokens=None, mode=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments of Python
@@ -279,7 +289,7 @@ impl Table {
         view::changes(py, &py.detach(|| self.0.apply(&options)).or_raise(py)?)
     }
 
-    /// A look at the whole table, for people and metrics: a View. Disturbs nobody.
+    /// A look at the whole table, for people and metrics: a View. Nothing waits for it.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         view::view(py, &py.detach(|| self.0.snapshot()))
     }
@@ -296,10 +306,10 @@ impl Table {
     /// a millisecond counts as one.
     ///
     /// Raises ReadOnly, Io.
-    fn reap_every(&self, py: Python<'_>, period: f64) -> PyResult<Reaper> {
-        let period = seconds(period, "period")?;
+    fn reap_every(&self, py: Python<'_>, period: Seconds) -> PyResult<Reaper> {
+        let period = period.duration("period")?;
         let reaper = py.detach(|| self.0.reap_every(period)).or_raise(py)?;
-        Ok(Reaper::new(reaper))
+        Ok(Reaper::new(reaper, self.0.path()))
     }
 
     /// Adds an engine, an Engine or a name, and returns its EngineId.
@@ -359,8 +369,8 @@ impl Table {
     /// Changes an engine's weight.
     ///
     /// Raises Weight, NoSuchEngine, ReadOnly, Busy, Io.
-    fn set_weight(&self, py: Python<'_>, engine: Which, weight: f32) -> PyResult<()> {
-        py.detach(|| self.0.set_weight(engine.0, weight))
+    fn set_weight(&self, py: Python<'_>, engine: Which, weight: Weight) -> PyResult<()> {
+        py.detach(|| self.0.set_weight(engine.0, weight.0))
             .or_raise(py)
     }
 
@@ -389,8 +399,8 @@ impl Table {
     }
 
     /// The EngineId of the engine of that name, or None.
-    fn find<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let found = self.0.find(name);
+    fn find<'py>(&self, py: Python<'py>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.0.find(&name.0);
         found.map(|found| view::id(py, found)).transpose()
     }
 
@@ -406,7 +416,7 @@ impl Table {
     }
 
     /// Recounts everything, and checks the file and all that it says: a Verification. Reads only, and
-    /// disturbs nobody; milliseconds for a table of the default size.
+    /// nothing waits for it; milliseconds for a table of the default size.
     ///
     /// Raises Io.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -457,12 +467,20 @@ impl Table {
     }
 }
 
+const EBADF: i32 = 9; // of Linux, on all its processors
+
 /// A descriptor of our own on what the caller's number stands for.
-fn duplicate(fd: i32) -> PyResult<OwnedFd> {
+fn duplicate(Descriptor(fd): Descriptor) -> PyResult<OwnedFd> {
     // By way of /proc: a number from Python may be anything, and this fails if it is nothing.
     let file = std::fs::OpenOptions::new()
         .read(true)
         .write(true)
-        .open(format!("/proc/self/fd/{fd}"))?;
+        .open(format!("/proc/self/fd/{fd}"))
+        .map_err(|error| match error.kind() {
+            ErrorKind::NotFound => {
+                PyOSError::new_err((EBADF, format!("{fd} is no open descriptor")))
+            }
+            _ => error.into(),
+        })?;
     Ok(file.into())
 }

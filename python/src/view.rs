@@ -43,7 +43,7 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
         .collect::<PyResult<_>>()?;
     let frontends: Vec<_> = (view.frontends.iter())
         .map(|frontend| {
-            // Before 1970 is nobody's, and reads as 1970.
+            // No publication is from before 1970; such a time reads as 1970.
             let since = frontend
                 .since
                 .duration_since(UNIX_EPOCH)

@@ -20,6 +20,7 @@ from typing import Any
 import headcount
 import pytest
 from headcount import Engine, EngineStats, Frontend, Table
+from headcount import _errors as errors
 from headcount import _native as native
 
 
@@ -105,7 +106,10 @@ def test_arguments_of_a_wrong_type_are_told_in_pythons_words(
         (table.remove, {"engine": None}, AN_ENGINE + "None"),
         (table.set_caps, {"engine": 0, "max_in_flight": "8"}, "must be a whole number, not '"),
         (table.set_caps, {"engine": 0, "max_tokens": True}, "must be a whole number, not True"),
-        (table.set_weight, {"engine": 0, "weight": "2"}, "must be real number, not str"),
+        (table.set_weight, {"engine": 0, "weight": "2"}, "an engine's weight must be a number, not '2'"),
+        (table.set_weight, {"engine": 0, "weight": True}, "an engine's weight must be a number, not True"),
+        (table.find, {"name": 5}, "an engine's name must be a str, not 5"),
+        (table.find, {"name": b"0"}, "an engine's name must be a str, not b'0'"),
         (table.add, {"engine": 3}, "an engine must be a headcount.Engine or a name, not 3"),
         (publisher.publish, {"stats": 3}, "stats must be a list of headcount.EngineStats, not 3"),
         (
@@ -121,13 +125,18 @@ def test_arguments_of_a_wrong_type_are_told_in_pythons_words(
             {"stats": [], "words": 7},
             "words must be two whole numbers, as in (7, 1), not 7",
         ),
-        (table.join, {"policy": 3}, "'int' object"),
-        (table.join, {"stale_after": "1"}, "must be real number, not str"),
-        (table.reap_every, {"period": None}, "must be real number, not NoneType"),
+        (table.join, {"policy": 5}, "policy must be the name of a policy (in_flight, open, floor, "),
+        (table.join, {"policy": None}, "power_of_two), not None"),
+        (frontend.with_policy, {"policy": 5}, "policy must be the name of a policy"),
+        (table.join, {"stale_after": "1"}, "a time in seconds must be a number, not '1'"),
+        (table.join, {"stale_after": True}, "a time in seconds must be a number, not True"),
+        (table.reap_every, {"period": None}, "a time in seconds must be a number, not None"),
         (Table.create, {"path": 3}, "expected str, bytes or os.PathLike object, not int"),
         (Table.create, {"path": path, "mode": "0660"}, "must be a whole number, not '"),
         (Table.create, {"path": path, "lanes": False}, "a count must be a whole number, not False"),
-        (Table.open, {"path": path, "any_owner": 1}, "'int' object"),
+        (Table.open, {"path": path, "any_owner": 1}, "any_owner must be True or False, not 1"),
+        (Table.from_fd, {"fd": "3"}, "a descriptor must be a whole number, not '3'"),
+        (Table.from_fd, {"fd": True}, "a descriptor must be a whole number, not True"),
     ]
     for call, arguments, message in calls:
         with pytest.raises(TypeError) as raised:
@@ -135,9 +144,12 @@ def test_arguments_of_a_wrong_type_are_told_in_pythons_words(
         told = str(raised.value)
         assert message in told, (arguments, told)
         # Nothing of how the package is made.
-        for word in ("::", "extract", "failed", "enum", "Vec", "tuple struct", "Rust", "PyO3"):
+        for word in ("::", "extract", "failed", "enum", "Vec", "tuple struct", "Rust", "an instance of"):
             assert word not in told, told
         assert len(told.splitlines()) == 1
+    for seconds in (float("nan"), -1.0, 1e300):
+        with pytest.raises(ValueError, match="period is .*, but it must be a number of seconds, 0 or more"):
+            table.reap_every(seconds)
     with pytest.raises(ValueError, match="use 0 to 18446744073709551615"):
         publisher.publish([], words=(-1, 0))
     assert not path.exists()
@@ -150,6 +162,18 @@ def test_a_mode_in_decimal_is_told_in_octal(path: Path, mode: int, meant: str) -
     assert str(raised.value).startswith(f"mode is {mode:#o}, but it must be ")
     assert str(raised.value).endswith(f"did you mean {meant}?")
     assert raised.value.found == mode
+    # Also where there is a table with another mode: what is wrong is the number.
+    table = Table.create(path, engines=1)
+    calls: list[Callable[[], object]] = [
+        lambda: Table.open_or_create(path, engines=1, mode=mode),
+        lambda: table.apply(mode=mode),
+        lambda: table.deploy().apply(mode=mode),
+    ]
+    for call in calls:
+        with pytest.raises(headcount.Option, match=f"did you mean {meant}"):
+            call()
+    with pytest.raises(headcount.Differs, match="mode is 0600, not 0640"):
+        Table.open_or_create(path, engines=1, mode=0o640)
 
 
 def test_a_mode_that_is_none_is_told_how_one_is_written(path: Path) -> None:
@@ -199,7 +223,8 @@ def test_messages_use_pythons_names(table: Table, path: Path) -> None:
         tell(lambda: Table.open(path))
         assert "`any_owner=True`" in told[-1]
     tell(lambda: Table.memfd())
-    assert "`engines=0`" in told[-1]
+    assert told[-1].startswith("a new table needs its engines, as in engines=4 or engines=[")
+    assert "engines=0 if they come later" in told[-1]
     assert [text for text in told if "::" in text or "(true)" in text or "(0)" in text] == []
     assert ["`Table." in text for text in told[:4]] == [True] * 4
 
@@ -231,6 +256,67 @@ def test_errors_of_the_system_have_what_an_oserror_has(path: Path) -> None:
     assert isinstance(wide, headcount.Mode)
     assert wide.errno == errno.EACCES
     path.chmod(0o600)
+
+
+@pytest.mark.parametrize(
+    "number, own",
+    [
+        (errno.EACCES, PermissionError),
+        (errno.EPERM, PermissionError),
+        (errno.ENOTDIR, NotADirectoryError),
+        (errno.EINVAL, OSError),
+        (None, OSError),
+    ],
+)
+def test_an_io_is_of_pythons_own_class_for_its_number(
+    number: int | None, own: type[OSError]
+) -> None:
+    """As for an ``OSError`` of Python's, of which that number chooses the class."""
+    kind = errors.io(number)
+    assert issubclass(kind, headcount.Io) and issubclass(kind, own)
+    assert kind is errors.io(number)
+    assert (kind.__module__, kind.__qualname__) == ("headcount", "Io")
+    assert not issubclass(errors.io(errno.EINVAL), PermissionError)
+
+
+def test_what_the_kernel_denies_is_a_permission_error(path: Path) -> None:
+    def raised(call: Callable[[], object]) -> headcount.Io:
+        with pytest.raises(headcount.Io) as raised:
+            call()
+        error = raised.value
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), again.errno) == (type(error), str(error), error.errno)
+        assert copy.copy(error).path == error.path
+        return error
+
+    path.write_bytes(b"a file")
+    through_a_file = raised(lambda: Table.open(path / "table"))
+    assert isinstance(through_a_file, NotADirectoryError)
+    path.unlink()
+    if os.geteuid() != 0:
+        assert isinstance(raised(lambda: Table.create("/proc/1/table", engines=1)), PermissionError)
+        return
+    # As a user who may not read what is root's.
+    program = """
+import headcount, os, sys
+os.setgid(65534)
+os.setuid(65534)
+try:
+    headcount.Table.open(sys.argv[1], any_owner=True)
+except PermissionError as error:
+    print(isinstance(error, headcount.Io), error.errno, error.filename)
+"""
+    Table.create(path, engines=1)
+    command = [sys.executable, "-c", program, str(path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert said.stdout == f"True {errno.EACCES} {path}\n", said.stderr
+
+
+def test_a_descriptor_that_is_not_open_is_ebadf() -> None:
+    for bad in (-1, 1 << 40):
+        with pytest.raises(OSError, match=f"{bad} is no open descriptor") as raised:
+            Table.from_fd(bad)
+        assert raised.value.errno == errno.EBADF
 
 
 def test_no_room_is_enospc() -> None:
@@ -502,6 +588,44 @@ def test_a_table_is_verified_and_dumped(path: Path) -> None:
     assert not found.is_consistent
     assert [fault.kind for fault in found.faults] == ["path"]
     assert str(path) in f"{found.faults[0].at} {found.faults[0].found}"
+
+
+def test_a_request_may_exclude_or_prefer_an_engine_that_is_gone(
+    table: Table, frontend: Frontend
+) -> None:
+    gone = table.find("3")
+    assert gone is not None
+    table.remove(gone)
+    for number in (gone, 3, 9, 1 << 31):
+        assert frontend.route(exclude=[number]).engine in (0, 1, 2)
+        assert frontend.route(prefer=(number, 100)).engine in (0, 1, 2)
+        assert len(frontend.route_many(2, exclude=[number])) == 2
+        with pytest.raises(headcount.NoSuchEngine):
+            frontend.route(pin=number)
+    # By its number, also where an id is given.
+    new = table.add("new")
+    assert new.index == gone.index
+    with pytest.raises(headcount.Unavailable) as unavailable:
+        frontend.route(exclude=[0, 1, 2, gone])
+    assert unavailable.value.excluded == 4
+    assert frontend.route(prefer=(gone, 100)).engine == new
+
+
+def test_what_is_held_says_of_which_table(path: Path) -> None:
+    table = Table.create(path, engines=1)
+    publisher, reaper, deployment = table.publisher(), table.reap_every(60), table.deploy()
+    for thing, name in (
+        (publisher, "Publisher"),
+        (reaper, "Reaper"),
+        (deployment, "Deployment"),
+    ):
+        assert repr(thing) == f"<headcount.{name} of {path}>"
+    publisher.close()
+    reaper.stop()
+    deployment.close()
+    assert repr(publisher) == "<headcount.Publisher closed>"
+    assert repr(reaper) == "<headcount.Reaper stopped>"
+    assert repr(deployment) == "<headcount.Deployment closed>"
 
 
 # -- Pickling ----------------------------------------------------------------------------------------
