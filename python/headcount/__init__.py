@@ -1,6 +1,6 @@
 """Exact in-flight counts in shared memory, for API-server processes that share LLM engines.
 
-All processes of a host that open one table route by the same truth, no stale update can overwrite it,
+All processes of a host that open one table route by the same count, no stale update can overwrite it,
 and a process that is killed leaves nothing behind.
 
     import headcount

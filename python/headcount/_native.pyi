@@ -137,8 +137,8 @@ class Table:
         Raises PublisherHeld, ReadOnly, Io.
         """
     def deploy(self) -> Deployment:
-        """Takes the place of the deployment that the table serves, if no living process has it. For the parent
-        of a deployment, before it changes anything; frontends do not need it.
+        """Takes the table's deployment lock, if no living process has it. For the parent of a deployment, before it
+        changes anything; frontends do not need it.
 
         Raises Deployed, ReadOnly, Io.
         """
@@ -161,7 +161,7 @@ class Table:
         ``engines`` all stay as they are; a cap of the table that is not given is taken away. What a table was
         created with cannot be changed.
 
-        Takes the place of the deployment meanwhile; who has it calls ``Deployment.apply``.
+        Takes the table's deployment lock meanwhile; the process that has it calls ``Deployment.apply``.
 
         Raises Deployed, Differs, Option, EnginesFull, EngineName, NameTaken, Weight, ReadOnly, Busy, Io.
         """
@@ -265,7 +265,7 @@ class Table:
 
 @final
 class Deployment:
-    """The place of the one deployment that a table serves. From ``Table.deploy``.
+    """A table's deployment lock, which one process at a time has. From ``Table.deploy``.
 
     It goes back by ``close()``, at the end of a ``with`` block, when this object is gone, or when the process
     dies.
@@ -290,7 +290,7 @@ class Deployment:
         Raises Differs, Option, EnginesFull, EngineName, NameTaken, Weight, Busy, Io, and ValueError after ``close``.
         """
     def close(self) -> None:
-        """Gives the place back. A second time changes nothing."""
+        """Gives the lock back. A second time changes nothing."""
     def __enter__(self) -> Deployment: ...
     def __exit__(
         self,

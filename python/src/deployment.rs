@@ -1,4 +1,4 @@
-//! The one deployment that a table serves.
+//! The deployment lock of a table.
 
 use crate::argument::{Count, Mode, Tokens};
 use crate::engine::Engines;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// The place of the one deployment that a table serves. From ``Table.deploy``.
+/// A table's deployment lock, which one process at a time has. From ``Table.deploy``.
 ///
 /// It goes back by ``close()``, at the end of a ``with`` block, when this object is gone, or when the process
 /// dies.
@@ -79,7 +79,7 @@ impl Deployment {
         }
     }
 
-    /// Gives the place back. A second time changes nothing.
+    /// Gives the lock back. A second time changes nothing.
     fn close(&self) {
         let deployment = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(deployment);

@@ -241,8 +241,8 @@ impl Table {
         Ok(Publisher::new(publisher, self.0.path()))
     }
 
-    /// Takes the place of the deployment that the table serves, if no living process has it. For the parent
-    /// of a deployment, before it changes anything; frontends do not need it.
+    /// Takes the table's deployment lock, if no living process has it. For the parent of a deployment, before it
+    /// changes anything; frontends do not need it.
     ///
     /// Raises Deployed, ReadOnly, Io.
     fn deploy(&self, py: Python<'_>) -> PyResult<Deployment> {
@@ -258,7 +258,7 @@ impl Table {
     /// ``engines`` all stay as they are; a cap of the table that is not given is taken away. What a table was
     /// created with cannot be changed.
     ///
-    /// Takes the place of the deployment meanwhile; who has it calls ``Deployment.apply``.
+    /// Takes the table's deployment lock meanwhile; the process that has it calls ``Deployment.apply``.
     ///
     /// Raises Deployed, Differs, Option, EnginesFull, EngineName, NameTaken, Weight, ReadOnly, Busy, Io.
     #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,

@@ -30,17 +30,25 @@ async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:
 
 @contextmanager
 def running(
-    path: Path, engines: list[str], workers: int = 4, **settings: str
+    path: Path,
+    engines: list[str],
+    workers: int = 4,
+    app: str = "router:app",
+    below: Path = EXAMPLES,
+    **settings: str,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The router's address and process. Settings as in the environment, ``http`` one of uvicorn's own."""
+    """The address and the process of a router, or of another application in that directory.
+
+    Settings as in the environment, ``http`` one of uvicorn's own.
+    """
     server = ["--http", settings.pop("http", "h11"), "--no-server-header", "--no-date-header"]
     environment = {"ROUTER_ENGINES": ",".join(engines), "ROUTER_TABLE": str(path), **settings}
-    command = [sys.executable, "-m", "uvicorn", "router:app", "--workers", str(workers), *server]
+    command = [sys.executable, "-m", "uvicorn", app, "--workers", str(workers), *server]
     # The socket is handed over as it is: no other process can take its port meanwhile.
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         process = subprocess.Popen(
             [*command, "--log-level", "warning", "--fd", str(listener.fileno())],
-            cwd=EXAMPLES,
+            cwd=below,
             env=os.environ | environment,
             pass_fds=[listener.fileno()],
             start_new_session=True,
