@@ -1,8 +1,8 @@
 //! What another process does while a request is placed or finished.
 
 use crate::Result;
-use crate::scene::{CALM, PRESSED, Scene, ensure};
-use headcount::{Engine, EngineState, Error};
+use crate::scene::{CALM, PRESSED, Scene, TOKENS, ensure};
+use headcount::{Engine, EngineState, Error, Table};
 use headcount_tests::Tracee;
 
 /// Something that another process does, and what it needs for it.
@@ -20,6 +20,8 @@ pub(crate) struct Change {
 pub(crate) enum Promise {
     /// No request is placed by what was before it.
     Acted,
+    /// The same; but a request that there was no room for may still be refused, since it looks no more.
+    Room,
     /// A request that was about to be counted may still be placed by what was before: the engine that it
     /// was to be counted on has not changed, and another one has become less loaded.
     Exact,
@@ -42,6 +44,11 @@ impl Change {
         self
     }
 
+    const fn only_room(mut self) -> Self {
+        self.promise = Promise::Room;
+        self
+    }
+
     const fn only_exact(mut self) -> Self {
         self.promise = Promise::Exact;
         self
@@ -49,7 +56,7 @@ impl Change {
 }
 
 /// In a scene with two requests on engine 0 and three on engine 1, and an idle engine 2 that takes none.
-pub(crate) const CHANGES: [Change; 29] = [
+pub(crate) const CHANGES: [Change; 33] = [
     // More than on engine 1, and one place less than the table's cap leaves: a request that is stopped
     // between its engine and the end of its placing has two.
     change("Pin", |scene| scene.pin(&[0, 0])),
@@ -118,6 +125,16 @@ pub(crate) const CHANGES: [Change; 29] = [
     }),
     // C4: what is left of the table's cap is taken.
     change("LastPlaceInTable", last_place).after(|scene| scene.pin(&[1, 1, 1])),
+    // C4: the first cap that the table has is what is in flight, or leaves one place, which is taken.
+    change("ApplyFirstCap", |scene| cap_the_table(scene, 5)),
+    change("ApplyFirstCapAndLastPlace", |scene| {
+        cap_the_table(scene, 6)?;
+        last_place_on(scene, 1)
+    }),
+    change("ApplyLowerTableCap", |scene| cap_the_table(scene, 5)),
+    change("ApplyRaiseTableCap", |scene| cap_the_table(scene, 9))
+        .after(|scene| cap_the_table(scene, 5))
+        .only_room(),
     change("Publish", |scene| scene.publish(&[PRESSED, CALM, CALM])).only_exact(),
     change("PublishOften", |scene| {
         (0..5).try_for_each(|_| scene.publish(&[PRESSED, CALM, CALM]))
@@ -164,9 +181,20 @@ fn die_in_up(scene: &Scene) -> Result<()> {
     Ok(())
 }
 
+/// Brings the table to caps of its own, and leaves its engines.
+fn cap_the_table(scene: &mut Scene, requests: u32) -> Result<()> {
+    let caps = Table::options().max_in_flight(requests);
+    let changes = scene.table.apply(&caps.max_tokens(requests * TOKENS))?;
+    ensure(!changes.is_empty(), || "nothing was changed".into())
+}
+
 /// Takes the last place that engine 0 may have, unless the request of the first process has it.
 fn last_place(scene: &mut Scene) -> Result<()> {
-    match scene.pin(&[0]) {
+    last_place_on(scene, 0)
+}
+
+fn last_place_on(scene: &mut Scene, engine: usize) -> Result<()> {
+    match scene.pin(&[engine]) {
         Err(error) if matches!(error.downcast_ref(), Some(Error::Saturated { .. })) => Ok(()),
         result => result,
     }

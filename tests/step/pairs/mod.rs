@@ -1,5 +1,6 @@
 //! The pairs: what is stopped at each instruction, what is done there, and the rule for it.
 
+mod applying;
 mod changers;
 mod changes;
 mod counting;
@@ -54,6 +55,7 @@ pub(crate) fn all() -> impl Iterator<Item = Pair> {
         statistics::pairs(),
         names::pairs(),
         changers::pairs(),
+        applying::pairs(),
         files::pairs(),
     ]
     .into_iter()

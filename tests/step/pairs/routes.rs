@@ -106,7 +106,11 @@ fn point(route: Route, change: &Change, lead: &mut Lead) -> Result<bool> {
         Err(_) => Outcome::Refused,
     };
     let allowed = route.asks().outcomes(&then, left);
-    let by_the_rule = change.promise == Promise::Exact || allowed.contains(&outcome);
+    let by_the_rule = match change.promise {
+        Promise::Acted => allowed.contains(&outcome),
+        Promise::Room => outcome == Outcome::Refused || allowed.contains(&outcome),
+        Promise::Exact => true,
+    };
     ensure(by_the_rule, || {
         let then = counts(&then);
         format!(
@@ -134,10 +138,15 @@ fn caps_hold(before: &View, view: &View) -> Result<()> {
             format!("C4: over its cap: {engine:?}")
         })?;
     }
-    let requests: u32 = view.engines.iter().map(|engine| engine.in_flight).sum();
-    let tokens: u32 = view.engines.iter().map(|engine| engine.tokens).sum();
-    let within = view.max_in_flight.is_none_or(|cap| requests <= cap)
-        && view.max_tokens.is_none_or(|cap| tokens <= cap);
+    let sums = |view: &View| {
+        (view.engines.iter()).fold((0, 0), |(requests, tokens), engine| {
+            (requests + engine.in_flight, tokens + engine.tokens)
+        })
+    };
+    let (requests, tokens) = sums(view);
+    let was = sums(before);
+    let within = (view.max_in_flight).is_none_or(|cap| requests <= cap.max(was.0))
+        && view.max_tokens.is_none_or(|cap| tokens <= cap.max(was.1));
     ensure(within, || {
         format!("C4: {requests} requests and {tokens} tokens are over the table's cap")
     })
@@ -162,7 +171,10 @@ impl Route {
             (_, "RaiseTokenCap") => self.tokens() > 0,
             // Of three engines it looks at two.
             (Self::PowerOfTwo, "Up" | "UpAfterDeathInUp" | "RaiseCap" | "Add" | "Replace") => false,
-            (_, "LastPlaceInTable") => self == Self::TableCapped,
+            (_, "LastPlaceInTable" | "ApplyLowerTableCap" | "ApplyRaiseTableCap") => {
+                self == Self::TableCapped
+            }
+            (_, "ApplyFirstCap" | "ApplyFirstCapAndLastPlace") => self != Self::TableCapped,
             _ => true,
         }
     }
