@@ -25,9 +25,9 @@ pub(crate) struct Answer {
     /// If it can be used again: the connection, and the name of its engine.
     connection: Option<(Connection, String)>,
     idle: Arc<Idle>,
-    client: Client,
     leaves: Pin<Box<dyn Future<Output = Left> + Send>>,
-    ending: Ending,
+    /// The client, if it finds the end by the end of the connection.
+    ends_by_close: Option<Client>,
     _places: Places,
 }
 
@@ -62,15 +62,20 @@ impl Answer {
         client: Client,
         ending: Ending,
     ) -> Self {
+        let leaves = Box::pin(client.clone().leaves());
+        let ends_by_close = ending == Ending::Close && body.size_hint().exact().is_none();
+        let ends_by_close = ends_by_close.then_some(client);
+        if let Some(client) = &ends_by_close {
+            client.begins_what_the_close_ends();
+        }
         Self {
             body,
             patience: Patience::new(limit),
             is_whole: false,
             connection: connection.map(|connection| (connection, places.engine_name())),
             idle,
-            leaves: Box::pin(client.clone().leaves()),
-            client,
-            ending,
+            leaves,
+            ends_by_close,
             _places: places,
         }
     }
@@ -99,11 +104,7 @@ impl Body for Answer {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let next = ready!(self.next(cx));
-        match next {
-            None => self.is_whole = true,
-            Some(Err(_)) if self.ending == Ending::Close => self.client.reset_at_close(),
-            Some(_) => {}
-        }
+        self.is_whole |= next.is_none();
         Poll::Ready(next)
     }
 
@@ -120,6 +121,9 @@ impl Drop for Answer {
     fn drop(&mut self) {
         // Of a body whose length was said, nobody asks for the end.
         let is_whole = self.is_whole || self.body.is_end_stream();
+        if let Some(client) = self.ends_by_close.take().filter(|_| is_whole) {
+            client.has_what_the_close_ends();
+        }
         if let Some((connection, engine)) = self.connection.take().filter(|_| is_whole) {
             self.idle.keep(engine, connection);
         }

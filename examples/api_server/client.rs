@@ -1,11 +1,12 @@
 //! A client's connection: the server reads and writes it, and a request in flight sees whether the
 //! client has left.
 
-use rustix::net::Shutdown;
+use rustix::net::{Shutdown, sockopt};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed}; // one thread has it
 use std::task::{Context, Poll, ready};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -14,8 +15,15 @@ use tokio::net::TcpStream;
 /// What requests know of the connection that they came on.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
-    stream: Arc<TcpStream>,
+    connection: Arc<Connection>,
     address: IpAddr,
+}
+
+#[derive(Debug)]
+struct Connection {
+    stream: TcpStream,
+    /// The server has all of an answer that ends with the connection.
+    ends: AtomicBool,
 }
 
 /// The client has left, so no answer can reach it.
@@ -25,16 +33,19 @@ pub(crate) struct Left;
 
 /// The same connection, for the server that speaks HTTP on it.
 #[derive(Debug)]
-pub(crate) struct Socket(Arc<TcpStream>);
+pub(crate) struct Socket(Arc<Connection>);
 
 impl Client {
     pub(crate) fn new(stream: TcpStream, peer: SocketAddr) -> (Self, Socket) {
-        let stream = Arc::new(stream);
+        let connection = Arc::new(Connection {
+            stream,
+            ends: AtomicBool::new(false),
+        });
         let client = Self {
-            stream: Arc::clone(&stream),
+            connection: Arc::clone(&connection),
             address: peer.ip(),
         };
-        (client, Socket(stream))
+        (client, Socket(connection))
     }
 
     pub(crate) fn address(&self) -> IpAddr {
@@ -49,15 +60,21 @@ impl Client {
     /// watched on this socket, and for the end of the other side.
     pub(crate) async fn leaves(self) -> Left {
         // Fails when the event loop ends, and the client with it.
-        let _ = self.stream.ready(Interest::PRIORITY).await;
+        let _ = self.connection.stream.ready(Interest::PRIORITY).await;
         Left
     }
 
-    /// Lets the connection be reset when it is closed. Without it, a client that finds the end of an
-    /// answer by the end of the connection takes an answer that was cut for a whole one.
-    pub(crate) fn reset_at_close(&self) {
+    /// An answer begins whose end is the end of the connection. If the connection is closed before it is
+    /// written whole, it is reset, however that comes: by a limit of time, or by the death of this process. Else
+    /// its client would take what it has for the whole.
+    pub(crate) fn begins_what_the_close_ends(&self) {
         // Fails for a connection that is broken already.
-        let _ = self.stream.set_zero_linger();
+        let _ = self.connection.stream.set_zero_linger();
+    }
+
+    /// The server has all of that answer.
+    pub(crate) fn has_what_the_close_ends(&self) {
+        self.connection.ends.store(true, Relaxed);
     }
 }
 
@@ -68,8 +85,8 @@ impl AsyncRead for Socket {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.0.poll_read_ready(cx))?;
-            match self.0.try_read_buf(buffer) {
+            ready!(self.0.stream.poll_read_ready(cx))?;
+            match self.0.stream.try_read_buf(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 result => return Poll::Ready(result.map(drop)),
             }
@@ -86,19 +103,25 @@ impl AsyncWrite for Socket {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.0.poll_write_ready(cx))?;
-            match self.0.try_write(bytes) {
+            ready!(self.0.stream.poll_write_ready(cx))?;
+            match self.0.stream.try_write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 result => return Poll::Ready(result),
             }
         }
     }
 
+    /// The server flushes when it has written all that it had.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The kernel delivers what it has, then the end.
+        if self.0.ends.load(Relaxed) {
+            self.0.ends.store(false, Relaxed);
+            sockopt::set_socket_linger(&self.0.stream, None)?;
+        }
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(rustix::net::shutdown(&self.0, Shutdown::Write).map_err(io::Error::from))
+        Poll::Ready(rustix::net::shutdown(&self.0.stream, Shutdown::Write).map_err(io::Error::from))
     }
 }

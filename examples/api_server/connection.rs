@@ -20,6 +20,8 @@ const IDLE: u32 = 0;
 const HEAD: u32 = 1;
 /// A request is being answered.
 const BUSY: u32 = 2;
+/// The server has all of its answer, and has not written all of it yet.
+const SENDING: u32 = 3;
 const PHASES: u32 = 4;
 
 impl Phase {
@@ -33,9 +35,9 @@ impl Phase {
         self.becomes(BUSY);
     }
 
-    /// Its answer is out.
-    pub(crate) fn becomes_idle(&self) {
-        self.becomes(IDLE);
+    /// The server has all of its answer.
+    pub(crate) fn is_answered(&self) {
+        self.becomes(SENDING);
     }
 
     fn becomes(&self, phase: u32) {
@@ -44,7 +46,7 @@ impl Phase {
     }
 }
 
-/// A connection whose reading is noted.
+/// A connection of which is noted when it is read, and when all is written.
 #[derive(Debug)]
 pub(crate) struct Noted<S> {
     pub(crate) stream: S,
@@ -87,7 +89,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<S> {
         self.stream.is_write_vectored()
     }
 
+    /// The server flushes when it has written all that it had.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.phase.0.load(Relaxed) % PHASES == SENDING {
+            self.phase.becomes(IDLE);
+        }
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
@@ -96,7 +102,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<S> {
     }
 }
 
-/// How long a connection may be in a phase. When it is answered, others watch the time.
+/// How long a connection may be in a phase. While an answer is made or written, others watch the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) idle: Duration,
@@ -115,7 +121,7 @@ pub(crate) async fn serve(connection: impl Future, phase: Arc<Phase>, limits: Li
         // Whatever changes the phase has just run.
         let now = phase.0.load(Relaxed);
         let limit = match now % PHASES {
-            BUSY => return Poll::Pending,
+            BUSY | SENDING => return Poll::Pending,
             IDLE => limits.idle,
             _ => limits.head,
         };

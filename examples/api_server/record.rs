@@ -101,7 +101,7 @@ impl Record {
 
 impl Drop for Record {
     fn drop(&mut self) {
-        self.phase.becomes_idle();
+        self.phase.is_answered();
         let took = self.start.elapsed();
         let counts = self.worker.counters.own();
         counts.ended(self.status, self.reason, took, self.sent);

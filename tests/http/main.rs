@@ -28,5 +28,6 @@ mod proxying;
 mod reload;
 mod resolver;
 mod shutdown;
+mod slow_readers;
 mod stream;
 mod table_path;
