@@ -368,14 +368,12 @@ fn nothing_that_a_terminal_acts_on_is_printed_whatever_the_path_or_name() {
 fn json_says_a_path_exactly_and_has_nothing_in_it_that_a_terminal_acts_on() {
     let directory = directory();
     let path = directory.path().join(format!("t{ACTED_ON}"));
-    let table = Table::options().engine(Engine::named("gpu\u{202e}"));
-    let _table = table.create(&path).unwrap();
+    let _table = Table::options().engines(1).create(&path).unwrap();
     let shown = run(["show".as_ref(), path.as_os_str(), "--json".as_ref()]).fine();
     let is_acted_on = |c: char| c != '\n' && ACTED_ON.contains(c) && !c.is_ascii_graphic();
     assert!(!shown.contains(is_acted_on), "{shown:?}");
     let shown: serde_json::Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["path"].as_str(), path.to_str());
-    assert_eq!(shown["engines"][0]["name"], "gpu\u{202e}");
 }
 
 #[test]
