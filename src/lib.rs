@@ -1,9 +1,9 @@
 //! Exact in-flight counts, shared by every API-server process on a host.
 //!
 //! Many processes that route to the same engines map one table. It holds, for each engine, how many
-//! requests are in flight, exactly, and the statistics that were last published of it. So all route
-//! by the same truth, no stale update can overwrite it, and a process that is killed leaves nothing
-//! behind.
+//! requests are in flight, exactly, and the statistics that were last published of it. So all processes
+//! route by the same counts, no stale update can overwrite them, and a process that is killed leaves
+//! nothing behind.
 //!
 //! ```
 //! # fn main() -> Result<(), headcount::Error> {

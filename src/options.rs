@@ -304,7 +304,8 @@ impl Options {
             expected: absurd.expected,
         })?;
         if engines > max_engines {
-            return Err(option("engines", engines, format!("0 to {max_engines}")));
+            let expected = format!("0 to {max_engines}, which is max_engines");
+            return Err(option("engines", engines, expected));
         }
         self.check_mode()?;
         if !self.names_engines() && self.max_engines.is_none() {
