@@ -17,7 +17,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     // -- Routing ---------------------------------------------------------------------------------
     /// Every engine that could take the request is at its cap, or the table is at its own. Nothing was
-    /// counted but the refusal, in [`View::refusals`](crate::View::refusals).
+    /// counted but the refusal, in [`View::refusals_total`](crate::View::refusals_total).
     ///
     /// If it `passes`, answer 503 with a `Retry-After`, or try again when a permit of yours was dropped. If
     /// it does not, answer 400 or 413: to try again never helps.

@@ -79,7 +79,7 @@
 //! }
 //! ```
 //!
-//! Each attempt that is refused counts in [`View::refusals`].
+//! Each attempt that is refused counts in [`View::refusals_total`].
 //!
 //! # What is here
 //!

@@ -35,8 +35,7 @@ impl<'a> Request<'a> {
     }
 
     /// Any engine but these will do: those that have just failed, say.
-    #[allow(clippy::should_implement_trait)] // it negates nothing
-    pub fn not(mut self, engines: &'a [usize]) -> Self {
+    pub fn exclude(mut self, engines: &'a [usize]) -> Self {
         self.excluded = engines;
         self
     }

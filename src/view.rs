@@ -33,7 +33,7 @@ pub struct View {
     /// The snapshot: the last complete publication. `None` if there was none.
     pub snapshot: Option<SnapshotView>,
     /// How many calls were refused since the table was created, by reason.
-    pub refusals: Refusals,
+    pub refusals_total: Refusals,
     /// The cap of the whole table in requests.
     pub max_in_flight: Option<u32>,
     /// The cap of the whole table in tokens.
@@ -68,9 +68,9 @@ pub struct EngineView {
     /// Their tokens.
     pub tokens: u32,
     /// Requests that it was ever given, since it was added. Only grows.
-    pub admitted: u64,
+    pub admitted_total: u64,
     /// How many of these have finished, or were returned by a reap. Only grows.
-    pub finished: u64,
+    pub finished_total: u64,
     /// The most requests that it takes. `None`: no cap.
     pub max_in_flight: Option<u32>,
     /// The most tokens that it takes. `None`: no cap.
@@ -90,7 +90,7 @@ pub struct FrontendView {
     /// Whether the process lives. One that does not is reaped soon, or is just being reaped.
     pub alive: bool,
     /// When it joined.
-    pub since: SystemTime,
+    pub joined_at: SystemTime,
     /// Requests that it has in flight.
     pub in_flight: u64,
     /// Their tokens.
@@ -151,7 +151,7 @@ impl Table {
             publisher: (self.is_held(PUBLISHER_LOCK)).then(|| pid(&control.publisher_pid)),
             deployment: (self.is_held(DEPLOYMENT_LOCK)).then(|| pid(&control.deployment_pid)),
             snapshot,
-            refusals: self.refusals(),
+            refusals_total: self.refusals(),
             max_in_flight: caps.requests,
             max_tokens: caps.tokens,
         }
@@ -192,8 +192,8 @@ impl Table {
             weight: limits.weight() as f32,
             in_flight: word.value(),
             tokens,
-            admitted: totals.admitted.saturating_sub(before),
-            finished: totals.finished.saturating_sub(before),
+            admitted_total: totals.admitted.saturating_sub(before),
+            finished_total: totals.finished.saturating_sub(before),
             max_in_flight: Some(limits.max_in_flight()).filter(|cap| *cap < MAX_REQUESTS),
             max_tokens: Some(engines.max_tokens(index)).filter(|cap| *cap < MAX_TOKENS),
             stats: None,
@@ -215,12 +215,12 @@ impl Table {
             tokens = tokens.saturating_add(ledger.tokens.max(0) as u64);
         }
         // Relaxed, both: for people only.
-        let since = Duration::from_nanos(record.since.load(Ordering::Relaxed));
+        let joined_at = Duration::from_nanos(record.since.load(Ordering::Relaxed));
         Some(FrontendView {
             slot,
             pid: record.pid.load(Ordering::Relaxed) as u32,
             alive: self.is_alive(slot)?,
-            since: UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH),
+            joined_at: UNIX_EPOCH.checked_add(joined_at).unwrap_or(UNIX_EPOCH),
             in_flight,
             tokens,
         })

@@ -585,7 +585,7 @@ fn c8_engines_that_may_not_be_chosen_have_no_influence() {
     table.down(0).unwrap();
     table.drain(3).unwrap();
     let excluded = [5];
-    let request = Request::new().not(&excluded);
+    let request = Request::new().exclude(&excluded);
     let mut permits = Vec::new();
     for n in 0..300 {
         permits.push(frontend.route_with(&request).unwrap());

@@ -30,7 +30,7 @@ fn states_say_who_takes_requests() {
     table.down(0).unwrap();
     assert_eq!(state(), EngineState::Down);
     assert!(matches!(
-        frontend.route_with(&Request::new().not(&[1])),
+        frontend.route_with(&Request::new().exclude(&[1])),
         Err(Error::Unavailable {
             engines: 2,
             down: 1,

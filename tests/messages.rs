@@ -14,7 +14,7 @@ fn unavailable(table: &Table, request: &Request<'_>) -> String {
 fn unavailable_advises_only_what_fits_the_case() {
     let table = TestTable::with_engines(3);
     let any = Request::new();
-    let none_of_three = Request::new().not(&[0, 1, 2]);
+    let none_of_three = Request::new().exclude(&[0, 1, 2]);
     assert_eq!(
         unavailable(&table, &none_of_three),
         "none of the 3 engines takes this request: 3 are excluded by the request; exclude fewer"

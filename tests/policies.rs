@@ -104,7 +104,7 @@ fn power_of_two_never_takes_the_most_loaded_and_keeps_to_what_is_open() {
         "it wins two of the three pairs: {wins:?}"
     );
     table.down(1).unwrap();
-    assert_eq!(one(&frontend, &Request::new().not(&[2])), 0);
+    assert_eq!(one(&frontend, &Request::new().exclude(&[2])), 0);
     assert_eq!(one(&frontend, &Request::new().prefer(0, 100)), 0);
 }
 
@@ -145,20 +145,20 @@ fn a_custom_policy_sees_what_there_is_to_see() {
 fn a_request_can_be_pinned_and_kept_from_engines() {
     let (table, frontend, _permits) = uneven();
     assert_eq!(one(&frontend, &Request::new().pin(0)), 0);
-    assert_eq!(one(&frontend, &Request::new().not(&[1])), 2);
-    assert_eq!(one(&frontend, &Request::new().not(&[1, 2])), 0);
+    assert_eq!(one(&frontend, &Request::new().exclude(&[1])), 2);
+    assert_eq!(one(&frontend, &Request::new().exclude(&[1, 2])), 0);
     assert!(
         frontend
-            .route_with(&Request::new().not(&[0, 1, 2]))
+            .route_with(&Request::new().exclude(&[0, 1, 2]))
             .is_err()
     );
     assert!(
         frontend
-            .route_with(&Request::new().pin(1).not(&[1]))
+            .route_with(&Request::new().pin(1).exclude(&[1]))
             .is_err()
     );
     assert_eq!(
-        one(&frontend, &Request::new().not(&[77])),
+        one(&frontend, &Request::new().exclude(&[77])),
         1,
         "one that is not there is no matter"
     );

@@ -55,7 +55,7 @@ fn p1_route_and_finish_allocate_nothing() {
     for _ in 0..1000 {
         let one = frontend.route().unwrap();
         let two = frontend
-            .route_with(&Request::new().tokens(800).prefer(1, 8).not(&[3]))
+            .route_with(&Request::new().tokens(800).prefer(1, 8).exclude(&[3]))
             .unwrap();
         drop((one, two));
     }

@@ -77,7 +77,7 @@ fn c4_saturated_says_whether_waiting_can_help() {
         (Cap::EngineTokens, false)
     );
     assert_eq!(
-        one_refused(&frontend, &tokens(101).not(&[1])),
+        one_refused(&frontend, &tokens(101).exclude(&[1])),
         (Cap::EngineTokens, false)
     );
     assert_eq!(
@@ -162,14 +162,16 @@ fn refusals_are_counted_once_a_call_by_reason() {
         .unwrap_err();
     drop(held);
     frontend.route_with(&Request::new().tokens(81)).unwrap_err();
-    frontend.route_with(&Request::new().not(&[0])).unwrap_err();
+    frontend
+        .route_with(&Request::new().exclude(&[0]))
+        .unwrap_err();
     let custom = frontend
         .clone()
         .with_policy(headcount::Policy::custom(|_| 0.0));
     custom.route_with(&Request::new().tokens(81)).unwrap_err();
     // These are mistakes, and no refusals.
     frontend.route_with(&Request::new().pin(7)).unwrap_err();
-    let refusals = table.snapshot().refusals;
+    let refusals = table.snapshot().refusals_total;
     assert_eq!(
         refusals.by_reason(),
         [
@@ -197,7 +199,7 @@ fn a_request_that_a_reap_made_room_for_was_not_refused() {
     assert_eq!(dead.ask("route"), "engine 0");
     dead.kill();
     let _permit = frontend.route().unwrap();
-    assert_eq!(table.snapshot().refusals.total(), 0);
+    assert_eq!(table.snapshot().refusals_total.total(), 0);
 }
 
 #[test]
@@ -216,7 +218,7 @@ fn refusals_outlive_their_frontend_and_the_next_one_in_its_place() {
         assert!(actor.ask("route").starts_with("error Saturated"));
         actor.kill();
         table.reap().unwrap();
-        assert_eq!(table.snapshot().refusals.engine_requests, 2 * ended);
+        assert_eq!(table.snapshot().refusals_total.engine_requests, 2 * ended);
     }
 }
 
@@ -237,6 +239,6 @@ fn refusals_of_all_threads_and_processes_add_up() {
             }
         }
     });
-    let refused = table.snapshot().refusals.engine_requests;
+    let refused = table.snapshot().refusals_total.engine_requests;
     assert_eq!(refused, 12 * EACH as u64);
 }

@@ -117,7 +117,7 @@ fn c4_a_cap_sends_the_rest_to_engines_of_less_weight() {
 #[test]
 fn c8_engines_that_are_closed_or_excluded_have_no_weight() {
     let (table, frontend) = weighted(&[4.0, 1.0, 2.0]);
-    assert_eq!(engine_of(&frontend, &Request::new().not(&[0])), 2);
+    assert_eq!(engine_of(&frontend, &Request::new().exclude(&[0])), 2);
     table.down(0).unwrap();
     assert_eq!(engine_of(&frontend, &Request::new()), 2);
     table.drain(2).unwrap();

@@ -95,7 +95,7 @@ fn requests(criterion: &mut Criterion) {
     let requests = [
         ("tokens", Request::new().tokens(812)),
         ("pin", Request::new().pin(3)),
-        ("not", Request::new().not(&tried)),
+        ("exclude", Request::new().exclude(&tried)),
         ("prefer", Request::new().prefer(3, 8)),
     ];
     let mut group = criterion.benchmark_group("route and finish, 8 engines");

@@ -115,7 +115,7 @@ impl Wish {
         let mut is_full = false;
         // Each time round there is an engine less to choose, so this ends.
         loop {
-            let mut request = Request::new().tokens(of_first).not(&closed);
+            let mut request = Request::new().tokens(of_first).exclude(&closed);
             if let Some((engine, slack)) = self.prefer {
                 request = request.prefer(engine, slack);
             }

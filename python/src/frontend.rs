@@ -109,7 +109,7 @@ fn request<'a>(
     excluded: &'a [usize],
     prefer: Option<Prefer>,
 ) -> Request<'a> {
-    let mut request = Request::new().tokens(tokens.0).not(excluded);
+    let mut request = Request::new().tokens(tokens.0).exclude(excluded);
     if let Some(engine) = pin {
         request = request.pin(engine.0);
     }

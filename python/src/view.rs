@@ -32,8 +32,8 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
                 engine.weight,
                 engine.in_flight,
                 engine.tokens,
-                engine.admitted,
-                engine.finished,
+                engine.admitted_total,
+                engine.finished_total,
                 engine.max_in_flight,
                 engine.max_tokens,
                 stats,
@@ -45,7 +45,7 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
         .map(|frontend| {
             // No publication is from before 1970; such a time reads as 1970.
             let since = frontend
-                .since
+                .joined_at
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default();
             let fields = (
@@ -70,7 +70,7 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
             )
         })
         .transpose()?;
-    let [a, b, c, d, e] = view.refusals.by_reason().map(|(_, count)| count);
+    let [a, b, c, d, e] = view.refusals_total.by_reason().map(|(_, count)| count);
     let refusals = made(py, VIEW, "Refusals", (a, b, c, d, e))?;
     let fields = (
         engines,

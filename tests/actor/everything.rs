@@ -45,7 +45,7 @@ fn use_table(table: &Table) {
                 .collect();
             drop((
                 frontend.route(),
-                frontend.route_with(&Request::new().pin(2).not(&[1])),
+                frontend.route_with(&Request::new().pin(2).exclude(&[1])),
             ));
             drop((frontend.route_many(3), frontend.route_many(usize::MAX)));
             drop(permits);

@@ -46,7 +46,7 @@ pub(crate) fn observe(
     before: Option<&Observed>,
 ) -> (Observed, Vec<String>) {
     let table = door.table.as_deref();
-    let admitted = || table.map(|table| table.snapshot().engines[0].admitted);
+    let admitted = || table.map(|table| table.snapshot().engines[0].admitted_total);
     let at_start = admitted();
     let is_told = before.is_some_and(|before| !before.engine.contains("not told"));
     let is_silent = before

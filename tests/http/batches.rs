@@ -151,7 +151,7 @@ fn a_full_engine_that_seems_less_loaded_does_not_hide_one_with_room() {
         drop(stream);
         deployment.settles();
     }
-    let refusals = || deployment.table.snapshot().refusals.total();
+    let refusals = || deployment.table.snapshot().refusals_total.total();
     assert_eq!(refusals(), 0, "nothing was refused");
     let stream = post(&deployment, "\"prompt\":\"x\",\"n\":99");
     eventually("its places", || deployment.in_flight() == [0, 99]);

@@ -42,7 +42,10 @@ fn who_has_not_sent_its_body_holds_no_place() {
         assert!(stream.rest().0.contains("body_timeout"));
     }
     deployment.settles();
-    assert_eq!(deployment.table.snapshot().engines[0].admitted, served);
+    assert_eq!(
+        deployment.table.snapshot().engines[0].admitted_total,
+        served
+    );
 }
 
 #[test]

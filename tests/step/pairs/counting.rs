@@ -163,7 +163,12 @@ fn comes_back(lead: &mut Lead) -> Result<bool> {
     let back = view.engine(0).cloned();
     let is_whole = back.as_ref().is_some_and(|engine| {
         let stats = engine.stats.map(|stats| stats.waiting);
-        (engine.in_flight, engine.admitted, engine.finished, stats) == (2, 3, 1, Some(100))
+        (
+            engine.in_flight,
+            engine.admitted_total,
+            engine.finished_total,
+            stats,
+        ) == (2, 3, 1, Some(100))
     });
     ensure(is_whole, || {
         format!("C8: it came back as another engine: {back:?}")

@@ -259,7 +259,7 @@ impl Route {
 
     fn request(self) -> Request<'static> {
         let asks = self.asks();
-        let request = Request::new().tokens(asks.tokens).not(asks.excluded);
+        let request = Request::new().tokens(asks.tokens).exclude(asks.excluded);
         match asks.preferred {
             Some((engine, slack)) => request.prefer(engine, slack),
             None => request,

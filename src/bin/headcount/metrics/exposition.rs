@@ -119,8 +119,12 @@ fn engines(scrape: &Scrape<'_>) -> prometheus::Result<()> {
             .with_label_values(&label)
             .set(engine.in_flight.into());
         tokens.with_label_values(&label).set(engine.tokens.into());
-        admitted.with_label_values(&label).inc_by(engine.admitted);
-        finished.with_label_values(&label).inc_by(engine.finished);
+        admitted
+            .with_label_values(&label)
+            .inc_by(engine.admitted_total);
+        finished
+            .with_label_values(&label)
+            .inc_by(engine.finished_total);
         weight.with_label_values(&label).set(exact(engine.weight));
         if let Some(cap) = engine.max_in_flight {
             max_requests.with_label_values(&label).set(cap.into());
@@ -173,7 +177,7 @@ fn frontends(scrape: &Scrape<'_>) -> prometheus::Result<()> {
     for (table, frontend) in frontends {
         let (slot, pid) = (frontend.slot.to_string(), frontend.pid.to_string());
         let label = [table, slot.as_str(), pid.as_str()];
-        let since = frontend.since.duration_since(UNIX_EPOCH);
+        let since = frontend.joined_at.duration_since(UNIX_EPOCH);
         in_flight
             .with_label_values(&label)
             .set(frontend.in_flight as f64);
@@ -247,7 +251,7 @@ fn table(scrape: &Scrape<'_>) -> prometheus::Result<()> {
         deployed
             .with_label_values(&label)
             .set(truth(view.deployment.is_some()));
-        for (reason, count) in view.refusals.by_reason() {
+        for (reason, count) in view.refusals_total.by_reason() {
             refusals
                 .with_label_values(&[label[0], reason])
                 .inc_by(count);

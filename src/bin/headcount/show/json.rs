@@ -138,7 +138,7 @@ pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure
         frontends: view.frontends.iter().map(frontend).collect(),
         publisher: view.publisher.map(|pid| Process { pid }),
         deployment: view.deployment.map(|pid| Process { pid }),
-        refusals_total: view.refusals.by_reason().into_iter().collect(),
+        refusals_total: view.refusals_total.by_reason().into_iter().collect(),
         snapshot: view.snapshot.map(|snapshot| Snapshot {
             age_seconds: snapshot.age.as_secs_f64(),
             stale: reading.is_stale(),
@@ -180,8 +180,8 @@ fn engine(engine: &EngineView, all: u64) -> Engine<'_> {
         tokens: engine.tokens,
         max_in_flight: engine.max_in_flight,
         max_tokens: engine.max_tokens,
-        admitted_total: engine.admitted,
-        finished_total: engine.finished,
+        admitted_total: engine.admitted_total,
+        finished_total: engine.finished_total,
         stats: engine.stats.map(|stats| Stats {
             waiting: stats.waiting,
             running: stats.running,
@@ -192,7 +192,7 @@ fn engine(engine: &EngineView, all: u64) -> Engine<'_> {
 }
 
 fn frontend(frontend: &FrontendView) -> Frontend {
-    let since = frontend.since.duration_since(UNIX_EPOCH);
+    let since = frontend.joined_at.duration_since(UNIX_EPOCH);
     Frontend {
         slot: frontend.slot,
         pid: frontend.pid,

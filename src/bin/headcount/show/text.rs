@@ -73,7 +73,7 @@ fn publications(reading: &Reading) -> String {
 
 /// What was refused, and why, if anything was.
 fn refusals(reading: &Reading) -> Option<String> {
-    let refusals = &reading.view.refusals;
+    let refusals = &reading.view.refusals_total;
     let reasons = refusals.by_reason();
     let reasons = reasons.iter().filter(|(_, count)| *count > 0);
     let reasons: Vec<_> = reasons
@@ -223,8 +223,8 @@ fn cell(reading: &Reading, engine: &EngineView, column: Column) -> Cell {
         Column::Waiting => stat(stats.map(|s| short(s.waiting.into()))),
         Column::Running => stat(stats.map(|s| short(s.running.into()))),
         Column::KvUsage => stat(stats.map(|s| format!("{:.0}%", s.kv_usage * 100.0))),
-        Column::Admitted => Cell::right(short(engine.admitted)),
-        Column::Finished => Cell::right(short(engine.finished)),
+        Column::Admitted => Cell::right(short(engine.admitted_total)),
+        Column::Finished => Cell::right(short(engine.finished_total)),
     }
 }
 
@@ -235,7 +235,7 @@ fn frontend_row(frontend: &FrontendView) -> Vec<Cell> {
         true => Cell::left("yes").style(GOOD),
         false => Cell::left("DEAD").style(BAD),
     };
-    let joined = SystemTime::now().duration_since(frontend.since);
+    let joined = SystemTime::now().duration_since(frontend.joined_at);
     vec![
         Cell::left(frontend.slot.to_string()),
         Cell::right(frontend.pid.to_string()),

@@ -243,7 +243,7 @@ fn frontends(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
     };
     for frontend in sorted.iter().take(fit) {
         let joined = SystemTime::now()
-            .duration_since(frontend.since)
+            .duration_since(frontend.joined_at)
             .unwrap_or_default();
         let text = format!(
             "{:<8} {:>8} {:5} {:>6} {:>6}  {} ago",

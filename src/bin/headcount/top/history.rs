@@ -60,15 +60,15 @@ impl History {
             };
             let counted = Counted {
                 in_flight: engine.in_flight.max(most),
-                admitted: engine.admitted,
-                finished: engine.finished,
+                admitted: engine.admitted_total,
+                finished: engine.finished_total,
             };
             (name, counted)
         });
         self.samples.push_back(Sample {
             at,
             spread,
-            refused: reading.view.refusals.by_reason(),
+            refused: reading.view.refusals_total.by_reason(),
             engines: engines.collect(),
         });
         while let Some(oldest) = self.samples.front()
@@ -162,7 +162,7 @@ mod tests {
         let (start, mut history) = (Instant::now(), History::default());
         for n in 0..900_u64 {
             let engine = &mut reading.view.engines[0];
-            (engine.admitted, engine.finished) = (n * 5, n * 4);
+            (engine.admitted_total, engine.finished_total) = (n * 5, n * 4);
             engine.in_flight = n as u32;
             history.note(start + Duration::from_millis(n * 100), &reading);
         }
@@ -185,7 +185,7 @@ mod tests {
         let mut reading = Reading::of(&table, Duration::from_secs(1));
         let (start, mut history) = (Instant::now(), History::default());
         for n in 0..60_u64 {
-            let refusals = &mut reading.view.refusals;
+            let refusals = &mut reading.view.refusals_total;
             (refusals.table_tokens, refusals.unavailable) = (n, n * 3);
             history.note(start + Duration::from_millis(n * 100), &reading);
         }
@@ -224,7 +224,7 @@ mod tests {
         let (start, mut history) = (Instant::now(), History::default());
         // Another engine by the same name, in a new slot.
         for (n, admitted) in [(0, 900), (1, 3)] {
-            reading.view.engines[0].admitted = admitted;
+            reading.view.engines[0].admitted_total = admitted;
             history.note(start + Duration::from_secs(n), &reading);
         }
         assert_eq!(history.rates("0"), Some(Rates::default()));

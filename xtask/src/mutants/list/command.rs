@@ -31,8 +31,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "metrics of a table that is not there yet end at once",
         "src/bin/headcount/metrics/mod.rs",
         &[(
-            "Err(Error::NotFound { path }) if !now",
-            "Err(Error::NotFound { path }) if now",
+            "Err(error @ Error::NotFound { .. }) => {",
+            "Err(error @ Error::NotFound { .. }) if self.logged.is_err() => {",
         )],
         Catcher::Test("cli", "a_table_that_is_not_there_yet"),
     ),

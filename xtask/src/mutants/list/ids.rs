@@ -150,7 +150,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "requests that were admitted are shown as finished",
         "src/bin/headcount/show/text.rs",
-        &[("short(engine.finished)", "short(engine.admitted)")],
+        &[(
+            "short(engine.finished_total)",
+            "short(engine.admitted_total)",
+        )],
         Catcher::Test("cli", "text_has_each_figure"),
     ),
     fault(
