@@ -136,9 +136,18 @@ mod frontend;
 
 mod view;
 
+mod reaper;
+
+mod publisher;
+
+mod stats;
+
+mod engine_list;
+
+mod cap;
+
 mod algorithm;
 mod apply;
-mod cap;
 mod choose;
 mod clock;
 mod configured;
@@ -148,7 +157,6 @@ mod difference;
 mod dump;
 mod engine;
 mod engine_id;
-mod engine_list;
 mod engines;
 mod error;
 mod facts;
@@ -163,12 +171,9 @@ mod permit;
 mod policy;
 mod primitive;
 mod publication;
-mod publisher;
-mod reaper;
 mod request;
 mod role;
 mod seat;
-mod stats;
 mod thread;
 mod turns;
 mod verify;
