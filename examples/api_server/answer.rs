@@ -1,7 +1,8 @@
 //! The body of an answer, on its way to the client. It owns the places at the engine.
 
 use crate::client::{Client, Left};
-use crate::exchange::{Connection, Idle};
+use crate::dial::Connection;
+use crate::exchange::Idle;
 use crate::patience::Patience;
 use crate::places::Places;
 use bytes::Bytes;
@@ -22,8 +23,10 @@ pub(crate) struct Answer {
     body: Incoming,
     patience: Patience,
     is_whole: bool,
-    /// If it can be used again: the connection, and the name of its engine.
-    connection: Option<(Connection, String)>,
+    /// Closed if it is not kept.
+    connection: Option<Connection>,
+    /// The engine, if the connection can be used again.
+    engine: Option<String>,
     idle: Arc<Idle>,
     leaves: Pin<Box<dyn Future<Output = Left> + Send>>,
     /// The client, if it finds the end by the end of the connection.
@@ -52,12 +55,12 @@ pub(crate) enum Cut {
 }
 
 impl Answer {
-    /// `limit` is how long the engine may pause.
+    /// `limit` is how long the engine may pause. A connection that is clear can be used again.
     pub(crate) fn new(
         body: Incoming,
         limit: Duration,
         places: Places,
-        connection: Option<Connection>,
+        (connection, is_clear): (Connection, bool),
         idle: Arc<Idle>,
         client: Client,
         ending: Ending,
@@ -72,7 +75,8 @@ impl Answer {
             body,
             patience: Patience::new(limit),
             is_whole: false,
-            connection: connection.map(|connection| (connection, places.engine_name())),
+            connection: Some(connection),
+            engine: is_clear.then(|| places.engine_name()),
             idle,
             leaves,
             ends_by_close,
@@ -124,7 +128,9 @@ impl Drop for Answer {
         if let Some(client) = self.ends_by_close.take().filter(|_| is_whole) {
             client.has_what_the_close_ends();
         }
-        if let Some((connection, engine)) = self.connection.take().filter(|_| is_whole) {
+        if is_whole
+            && let (Some(connection), Some(engine)) = (self.connection.take(), self.engine.take())
+        {
             self.idle.keep(engine, connection);
         }
     }

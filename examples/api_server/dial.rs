@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed}; // one thread has it
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpStream;
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 /// How long an address is alone before the next one of the same engine is tried beside it; the first that
@@ -31,6 +31,36 @@ pub(crate) struct Dialer {
     names: Names,
     /// Connections for requests that are open, in use or not.
     open: Arc<AtomicUsize>,
+}
+
+/// A connection for requests. Dropping it closes it at once, whatever is still to be sent on it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) sender: SendRequest<Upload>,
+    task: AbortHandle,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // By itself it would go on sending to an engine that does not read.
+        self.task.abort();
+    }
+}
+
+/// Counts a connection as long as it is open.
+struct Open(Arc<AtomicUsize>);
+
+impl Open {
+    fn count(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Relaxed);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
 }
 
 /// Why there is no connection.
@@ -59,19 +89,19 @@ impl Dialer {
     }
 
     /// A connection for requests.
-    pub(crate) async fn connect(&self, engine: &str) -> Result<SendRequest<Upload>, Failure> {
+    pub(crate) async fn connect(&self, engine: &str) -> Result<Connection, Failure> {
         let stream = self.reach(engine).await?;
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) =
             handshake.map_err(|error| Failure::Engine(io::Error::other(error)))?;
-        let open = Arc::clone(&self.open);
-        open.fetch_add(1, Relaxed);
-        tokio::spawn(async move {
+        let open = Open::count(&self.open);
+        let task = tokio::spawn(async move {
             // Its errors are those of the requests that it carries.
             let _ = connection.await;
-            open.fetch_sub(1, Relaxed);
+            drop(open);
         });
-        Ok(sender)
+        let task = task.abort_handle();
+        Ok(Connection { sender, task })
     }
 
     /// How many connections for requests are open.

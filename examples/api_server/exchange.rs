@@ -1,11 +1,10 @@
 //! A request that goes to an engine, over a new connection or one that is open already.
 
-use crate::dial;
+use crate::dial::{self, Connection};
 use crate::patience::Waited;
 use crate::upload::Upload;
 use crate::worker::Worker;
 use hyper::body::Incoming;
-use hyper::client::conn::http1::SendRequest;
 use hyper::{Request, Response};
 use std::collections::HashMap;
 use std::future::Future;
@@ -18,8 +17,6 @@ use tokio::time::{Instant, timeout_at};
 /// How long a connection is kept when it is not used: less than the 5 s after which uvicorn, which
 /// serves many engines, closes its end.
 const KEPT_OPEN: Duration = Duration::from_secs(4);
-
-pub(crate) type Connection = SendRequest<Upload>;
 
 /// Connections that are open and not in use, by engine, the last one used at the end.
 #[derive(Debug, Default)]
@@ -71,7 +68,7 @@ pub(crate) async fn send(
         };
         let copy = may_repeat.then(|| copy(&message)).flatten();
         let waited = message.body().waited();
-        let answer = connection.try_send_request(message);
+        let answer = connection.sender.try_send_request(message);
         let limit = worker.options.first_byte_timeout;
         let Some(answer) = within(limit, waited, answer).await else {
             return Err(Failure::TooSlow);
@@ -139,11 +136,11 @@ impl Idle {
         }
     }
 
-    /// Closes those that nobody has used for a while, and forgets engines that are gone.
+    /// Closes those that no request has used for a while, and forgets engines that are gone.
     pub(crate) fn close_old(&self) {
         self.lock().retain(|_, connections| {
             connections.retain(|(connection, since)| {
-                since.elapsed() < KEPT_OPEN && !connection.is_closed()
+                since.elapsed() < KEPT_OPEN && !connection.sender.is_closed()
             });
             !connections.is_empty()
         });
@@ -154,7 +151,7 @@ impl Idle {
         let connections = engines.get_mut(engine)?;
         while let Some((connection, since)) = connections.pop() {
             // One that is not ready is closed, or still has a request to send that was answered early.
-            if connection.is_ready() && since.elapsed() < KEPT_OPEN {
+            if connection.sender.is_ready() && since.elapsed() < KEPT_OPEN {
                 return Some(connection);
             }
         }

@@ -143,7 +143,7 @@ async fn pass_on(
                 }
                 let limit = worker.options.engine_idle_timeout;
                 let idle = Arc::clone(&worker.idle);
-                let connection = is_clear.then_some(connection);
+                let connection = (connection, is_clear);
                 let client = client.clone();
                 let body = Answer::new(body, limit, places, connection, idle, client, ending);
                 return Ok(Response::from_parts(head, Either::Right(body)));

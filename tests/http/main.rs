@@ -12,6 +12,7 @@ mod descriptors;
 mod draining;
 mod engine;
 mod engines;
+mod engines_that_do_not_read;
 mod framing;
 mod hosts;
 mod itself;

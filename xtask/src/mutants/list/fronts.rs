@@ -233,8 +233,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "connections that are not used are kept",
         "examples/api_server/exchange.rs",
         &[(
-            "since.elapsed() < KEPT_OPEN && !connection.is_closed()",
-            "!connection.is_closed()",
+            "since.elapsed() < KEPT_OPEN && !connection.sender.is_closed()",
+            "!connection.sender.is_closed()",
         )],
         Catcher::Test("http", "not_used_is_closed"),
     ),

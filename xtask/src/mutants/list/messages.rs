@@ -7,7 +7,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a client that leaves before the answer is seen only by what it sends",
         "examples/api_server/client.rs",
         &[(
-            "let _ = self.stream.ready(Interest::PRIORITY).await;",
+            "let _ = self.connection.stream.ready(Interest::PRIORITY).await;",
             "std::future::pending::<()>().await;",
         )],
         Catcher::Test("http", "who_leaves_before_the_answer"),
@@ -26,8 +26,8 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an answer that was cut looks whole to a client of old",
-        "examples/api_server/answer.rs",
-        &[("self.client.reset_at_close()", "{}")],
+        "examples/api_server/client.rs",
+        &[("let _ = self.connection.stream.set_zero_linger();", "")],
         Catcher::Test("http", "an_answer_that_is_cut"),
     ),
     fault(
@@ -152,5 +152,11 @@ pub(super) const FAULTS: &[Mutant] = &[
             "_ => method != Method::TRACE,",
         )],
         Catcher::Test("http", "a_target_that_is_no_path"),
+    ),
+    fault(
+        "a connection goes on sending what is not waited for",
+        "examples/api_server/dial.rs",
+        &[("self.task.abort();", "{}")],
+        Catcher::Test("http", "engines_that_do_not_read::"),
     ),
 ];

@@ -1,0 +1,82 @@
+//! Engines that answer, and do not read what they are sent.
+
+use crate::deployment::Deployment;
+use crate::engine::{odd_engine, read_head, say};
+use crate::stream::Stream;
+use headcount_tests::eventually;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+/// Larger than what a connection holds between two processes.
+const LARGE: usize = 16_000_000;
+
+fn post() -> String {
+    let head = "POST / HTTP/1.1\r\nHost: t\r\n";
+    let body = " ".repeat(LARGE);
+    format!("{head}Content-Length: {LARGE}\r\n\r\n{body}")
+}
+
+/// Descriptors that the one worker has.
+fn descriptors(deployment: &Deployment) -> usize {
+    let path = format!("/proc/{}/fd", deployment.workers()[0]);
+    std::fs::read_dir(path).unwrap().count()
+}
+
+#[test]
+fn an_engine_that_does_not_read_learns_that_the_client_has_left() {
+    let ended = Arc::new(AtomicUsize::new(0));
+    let noted = Arc::clone(&ended);
+    let engine = odd_engine(move |connection| {
+        read_head(connection);
+        say(
+            connection,
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+        );
+        while say(connection, "5\r\ntoken\r\n") {
+            thread::sleep(Duration::from_millis(20));
+        }
+        noted.fetch_add(1, Relaxed);
+    });
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    let before = descriptors(&deployment);
+    let request = post();
+    for count in 1..=3 {
+        let mut stream = Stream::send(deployment.address, &request);
+        assert_eq!(stream.status(), 200);
+        drop(stream);
+        eventually("the end of the engine's work", || {
+            ended.load(Relaxed) == count
+        });
+        deployment.settles();
+    }
+    eventually("the end of its connections", || {
+        descriptors(&deployment) <= before
+    });
+}
+
+#[test]
+fn a_request_that_was_answered_unread_does_not_keep_a_connection() {
+    let engine = odd_engine(|connection| {
+        read_head(connection);
+        say(
+            connection,
+            "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno",
+        );
+        // It lives on, and reads nothing more.
+        thread::sleep(Duration::from_secs(600));
+    });
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    let before = descriptors(&deployment);
+    let request = post();
+    for _ in 0..3 {
+        let mut stream = Stream::send(deployment.address, &request);
+        assert_eq!(stream.status(), 401);
+        assert_eq!(stream.bytes(2), b"no");
+    }
+    eventually("the end of its connections", || {
+        descriptors(&deployment) <= before
+    });
+    deployment.settles();
+}
