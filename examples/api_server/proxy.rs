@@ -191,7 +191,9 @@ fn asks_for_another_protocol(head: &Parts) -> bool {
 /// The path and query alone, for a client that has named the host as well.
 fn to_origin(uri: &Uri) -> Uri {
     let path = uri.path_and_query().cloned();
-    path.map_or_else(Uri::default, Uri::from)
+    // Of `http://host#fragment` hyper makes an empty path.
+    let path = path.map(Uri::from).filter(|uri| !uri.path().is_empty());
+    path.unwrap_or_default()
 }
 
 /// From now on no worker sends anything to this engine, until the parent finds it well again.

@@ -139,6 +139,17 @@ fn other_protocols_are_refused_clearly() {
 }
 
 #[test]
+fn a_target_of_a_host_alone_is_its_root() {
+    let deployment = Deployment::start(&[mirror()], &["--workers=1"]);
+    for target in ["http://x", "http://x#f", "http://x/#f", "http://x#/a?b"] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n");
+        let mut stream = Stream::send(deployment.address, &request);
+        let asked = stream.rest().0;
+        assert!(asked.starts_with("GET / HTTP/1.1\r\n"), "{target}: {asked}");
+    }
+}
+
+#[test]
 fn bodies_go_both_ways_piece_by_piece_if_none_is_held() {
     // Answers each line of the body before it reads the next.
     let engine = odd_engine(|connection| {

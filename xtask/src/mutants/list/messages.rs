@@ -159,4 +159,13 @@ pub(super) const FAULTS: &[Mutant] = &[
         &[("self.task.abort();", "{}")],
         Catcher::Test("http", "engines_that_do_not_read::"),
     ),
+    fault(
+        "a host and a fragment are an empty path",
+        "examples/api_server/proxy.rs",
+        &[(
+            "path.map(Uri::from).filter(|uri| !uri.path().is_empty());",
+            "path.map(Uri::from);",
+        )],
+        Catcher::Test("http", "a_target_of_a_host_alone"),
+    ),
 ];
