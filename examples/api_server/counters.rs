@@ -21,7 +21,7 @@ pub(crate) const BOUNDS: [f64; 14] = [
 ];
 
 /// Why a request was not answered by an engine: the codes of the errors. The last is for what is not here.
-pub(crate) const REASONS: [&str; 18] = [
+pub(crate) const REASONS: [&str; 19] = [
     "engines_saturated",
     "too_many_sequences",
     "no_engine",
@@ -33,6 +33,7 @@ pub(crate) const REASONS: [&str; 18] = [
     "body_timeout",
     "body_broken_off",
     "length_required",
+    "nested_too_deeply",
     "invalid_host",
     "invalid_target",
     "transfer_coding_not_supported",

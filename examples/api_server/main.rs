@@ -46,6 +46,7 @@ mod error;
 mod exchange;
 mod framing;
 mod headers;
+mod json;
 mod keepalive;
 mod lifeline;
 mod listener;

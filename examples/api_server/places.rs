@@ -1,5 +1,6 @@
 //! What a request asks of the choice of its engine, and the places that it is given there.
 
+use crate::json;
 use crate::prompt::Prompt;
 use crate::refusal::Refusal;
 use crate::upload::Upload;
@@ -49,8 +50,9 @@ impl Wish {
         let counts_tokens = worker.options.counts_tokens();
         let (body, beginning) = (upload.held(), worker.options.affinity_bytes);
         let prompt = match upload.length() {
-            _ if is_media(headers) => Prompt::of_media(),
-            Some(_) if upload.is_whole() => Prompt::read(body, beginning),
+            // Not all engines look at the type before they read JSON.
+            _ if is_media(headers) && !json::begins_object(body) => Prompt::of_media(),
+            Some(_) if upload.is_whole() => Prompt::read(body, beginning)?,
             Some(length) => Prompt::unread(body, length, beginning),
             None if counts_tokens => return Err(Refusal::LengthRequired),
             None => Prompt::unread(body, 0, beginning),

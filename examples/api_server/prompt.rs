@@ -1,14 +1,23 @@
 //! What can be told of the work in a request from its body, in the forms that engines know: OpenAI's for
 //! completions, chats, responses and embeddings, and those for scores and ranks.
 //!
-//! The body is read in one pass, without being copied. Nothing in it is an error here: whether a request
-//! makes sense is for the engine to say.
+//! The body is read in one pass, without being copied; if it is none for a strict reader, once more as engines
+//! in Python take it. Nothing in it is an error here, for whether a request makes sense is for the engine to
+//! say; but what could not be counted is refused.
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use crate::json;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
 /// The tokens that a picture, a sound, a film or a file counts, whatever its size.
 pub(crate) const MEDIA_TOKENS: u64 = 1_000;
+
+/// The most lists and objects within one another in a prompt: less than the reader of JSON stands.
+pub(crate) const MOST_LEVELS: u32 = 100;
+
+/// A prompt has more of them, so it is not known what is in it.
+#[derive(Debug)]
+pub(crate) struct TooDeep;
 
 /// What an engine will run for a request.
 #[derive(PartialEq, Eq, Debug)]
@@ -25,17 +34,18 @@ pub(crate) struct Prompt {
 impl Prompt {
     /// Of a body that is there whole. One in which no prompt is found counts, and begins, with all its
     /// bytes.
-    pub(crate) fn read(body: &[u8], beginning: usize) -> Self {
-        let mut found = Found {
-            room: beginning,
-            ..Found::default()
-        };
-        let mut json = serde_json::Deserializer::from_slice(body);
-        let read = (&mut json).deserialize_map(Fields(&mut found));
-        match read.and_then(|()| json.end()) {
-            Ok(()) if found.prompts.or(found.pairs).is_some() => found.prompt(),
-            _ => Self::unread(body, body.len() as u64, beginning),
+    pub(crate) fn read(body: &[u8], beginning: usize) -> Result<Self, TooDeep> {
+        let mut found = Found::read(body, beginning);
+        if !found.is_json && json::begins_object(body) {
+            found = Found::read(json::strict(body).as_bytes(), beginning);
         }
+        if found.is_too_deep {
+            return Err(TooDeep);
+        }
+        Ok(match found.is_json && found.has_prompt() {
+            true => found.prompt(),
+            false => Self::unread(body, body.len() as u64, beginning),
+        })
     }
 
     /// Of a body of so many bytes that is not read.
@@ -60,7 +70,11 @@ impl Prompt {
 /// What was found so far.
 #[derive(Debug, Default)]
 struct Found {
+    is_json: bool,
+    is_too_deep: bool,
     prompts: Option<u64>,
+    /// Prompts that are given as what a model makes of them, beside the others.
+    embedded: u64,
     /// Texts that are compared with another one each. Beside a prompt they are parts of it.
     pairs: Option<u64>,
     /// Of all these: bytes of text, tokens that are given by number, and other things.
@@ -77,10 +91,28 @@ struct Found {
 }
 
 impl Found {
+    fn read(body: &[u8], beginning: usize) -> Self {
+        let mut found = Self {
+            room: beginning,
+            ..Self::default()
+        };
+        let mut json = serde_json::Deserializer::from_slice(body);
+        let read = (&mut json).deserialize_map(Fields(&mut found));
+        found.is_json = read.and_then(|()| json.end()).is_ok();
+        found
+    }
+
+    fn has_prompt(&self) -> bool {
+        self.prompts.or(self.pairs).is_some() || self.embedded > 0
+    }
+
     fn prompt(self) -> Prompt {
-        let prompts = self.prompts.or(self.pairs).unwrap_or_default().max(1);
+        let mut prompts = self.prompts.or(self.pairs).unwrap_or_default();
+        // One that is empty is none beside those.
+        let is_one = self.embedded == 0 || self.bytes + self.numbers + self.media > 0;
+        prompts = prompts.max(is_one.into()).saturating_add(self.embedded);
         let text = (self.bytes).saturating_add(self.bytes_of_each.saturating_mul(prompts));
-        let media = self.media.saturating_mul(MEDIA_TOKENS);
+        let media = (self.media.saturating_add(self.embedded)).saturating_mul(MEDIA_TOKENS);
         let tokens = (text.div_ceil(4).saturating_add(self.numbers)).saturating_add(media);
         let answers = self.answers.max(1);
         Prompt {
@@ -116,6 +148,15 @@ impl<'de> Visitor<'de> for Fields<'_> {
                     map.next_value_seed(Part::new(found, &mut prompts, Several::IfTexts))?;
                     found.prompts = found.prompts.max(Some(prompts));
                 }
+                Field::Embedded => {
+                    let mut own = Found::default();
+                    let part = Part::new(&mut own, &mut prompts, Several::IfTexts);
+                    let read = map.next_value_seed(part);
+                    found.is_too_deep = own.is_too_deep;
+                    read?;
+                    let is_one = own.bytes + own.numbers + own.media > 0;
+                    found.embedded = found.embedded.max(prompts.max(is_one.into()));
+                }
                 Field::Documents => {
                     map.next_value_seed(Part::new(found, &mut prompts, Several::Always))?;
                     found.pairs = found.pairs.max(Some(prompts));
@@ -142,6 +183,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Field {
     Prompt,
+    Embedded,
     Documents,
     Query,
     Answers,
@@ -172,6 +214,7 @@ impl Visitor<'_> for Name {
     fn visit_str<E>(self, name: &str) -> Result<Field, E> {
         Ok(match name {
             "prompt" | "messages" | "input" => Field::Prompt,
+            "prompt_embeds" => Field::Embedded,
             "documents" | "text_2" => Field::Documents,
             "query" | "text_1" => Field::Query,
             "n" | "best_of" => Field::Answers,
@@ -200,6 +243,8 @@ struct Part<'a> {
     several: Several,
     /// Whether it is an element of a list of prompts.
     is_element: bool,
+    /// Lists and objects around it.
+    levels: u32,
 }
 
 impl<'a> Part<'a> {
@@ -209,18 +254,31 @@ impl<'a> Part<'a> {
             prompts,
             several,
             is_element: false,
+            levels: 0,
         }
     }
 
     /// A part of this one that is no list of prompts.
     fn inner(&mut self) -> Part<'_> {
-        Part::new(self.found, self.prompts, Several::Never)
+        Part {
+            levels: self.levels + 1,
+            ..Part::new(self.found, self.prompts, Several::Never)
+        }
     }
 
     fn element(&mut self) -> Part<'_> {
         Part {
             is_element: true,
+            levels: self.levels + 1,
             ..Part::new(self.found, self.prompts, self.several)
+        }
+    }
+
+    fn check_depth<E: Error>(&mut self) -> Result<(), E> {
+        self.found.is_too_deep = self.levels >= MOST_LEVELS;
+        match self.found.is_too_deep {
+            true => Err(E::custom("nested too deeply")),
+            false => Ok(()),
         }
     }
 
@@ -289,6 +347,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut parts: A) -> Result<(), A::Error> {
+        self.check_depth()?;
         self.count(true);
         loop {
             let part = match self.is_element {
@@ -303,6 +362,7 @@ impl<'de> Visitor<'de> for Part<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<(), A::Error> {
+        self.check_depth()?;
         self.count(false);
         let mut is_media = false;
         while let Some(name) = fields.next_key_seed(Name)? {
@@ -350,7 +410,12 @@ impl<'de> Visitor<'de> for Count {
     }
 
     fn visit_str<E>(self, count: &str) -> Result<u64, E> {
-        Ok(count.trim().parse().unwrap_or(1))
+        // As Python reads numbers: " 10 ", "1_0", "+10", "10.0", "1e1".
+        let count = count.trim().replace('_', "");
+        let fraction = || count.parse().ok().filter(|count: &f64| count.is_finite());
+        Ok((count.parse().ok())
+            .or_else(|| fraction().map(|count| count as u64))
+            .unwrap_or(1))
     }
 
     fn visit_bool<E>(self, _: bool) -> Result<u64, E> {

@@ -1,5 +1,6 @@
 //! Answers that no engine has given: errors, in the form of OpenAI's.
 
+use crate::prompt::{MOST_LEVELS, TooDeep};
 use crate::proxy::Reply;
 use crate::upload;
 use bytes::Bytes;
@@ -41,6 +42,10 @@ pub(crate) enum Refusal {
         "the length of a body this large has to be known before an engine is chosen; send it with Content-Length"
     )]
     LengthRequired,
+    #[error(
+        "the prompt has more than {MOST_LEVELS} lists and objects within one another, so what it asks for cannot be counted; nest it less"
+    )]
+    TooDeep,
     #[error("the request {0}; name one in the field Host")]
     Host(&'static str),
     #[error("the target of the request is no path; begin it with / or http://")]
@@ -55,6 +60,12 @@ pub(crate) enum Refusal {
     TooManyConnections,
     #[error("connections are not handed over to other protocols here (no WebSocket, no CONNECT)")]
     Upgrade,
+}
+
+impl From<TooDeep> for Refusal {
+    fn from(_: TooDeep) -> Self {
+        Self::TooDeep
+    }
 }
 
 /// The code of a refusal, beside its response: for those who count.
@@ -75,6 +86,7 @@ impl Refusal {
             Self::LengthRequired => StatusCode::LENGTH_REQUIRED,
             Self::Body(upload::Cut::TooSlow { .. }) => StatusCode::REQUEST_TIMEOUT,
             Self::Body(upload::Cut::BrokenOff)
+            | Self::TooDeep
             | Self::Host(_)
             | Self::Target
             | Self::TransferCodings => StatusCode::BAD_REQUEST,
@@ -99,6 +111,7 @@ impl Refusal {
             Self::Body(upload::Cut::TooSlow { .. }) => "body_timeout",
             Self::Body(upload::Cut::BrokenOff) => "body_broken_off",
             Self::LengthRequired => "length_required",
+            Self::TooDeep => "nested_too_deeply",
             Self::Host(_) => "invalid_host",
             Self::Target => "invalid_target",
             Self::TransferCoding | Self::TransferCodings => "transfer_coding_not_supported",

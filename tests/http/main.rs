@@ -23,6 +23,7 @@ mod load;
 mod mock;
 mod names;
 mod network;
+mod odd_json;
 mod one_deployment;
 mod pages;
 mod proxying;

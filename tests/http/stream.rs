@@ -20,6 +20,11 @@ pub(crate) struct Stream {
 impl Stream {
     /// Connects and sends these bytes.
     pub(crate) fn send(to: SocketAddr, bytes: &str) -> Self {
+        Self::send_bytes(to, bytes.as_bytes())
+    }
+
+    /// The same with bytes that are no text.
+    pub(crate) fn send_bytes(to: SocketAddr, bytes: &[u8]) -> Self {
         Self::on(TcpStream::connect(to).unwrap(), bytes)
     }
 
@@ -40,13 +45,13 @@ impl Stream {
         };
         assert_eq!(set, 0);
         net::connect(&socket, &to).unwrap();
-        Self::on(socket.into(), bytes)
+        Self::on(socket.into(), bytes.as_bytes())
     }
 
-    fn on(mut connection: TcpStream, bytes: &str) -> Self {
+    fn on(mut connection: TcpStream, bytes: &[u8]) -> Self {
         connection.set_read_timeout(Some(PATIENCE)).unwrap();
         connection.set_nodelay(true).unwrap();
-        connection.write_all(bytes.as_bytes()).unwrap();
+        connection.write_all(bytes).unwrap();
         Self {
             connection: BufReader::new(connection),
             head: None,

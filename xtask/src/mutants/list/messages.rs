@@ -168,4 +168,58 @@ pub(super) const FAULTS: &[Mutant] = &[
         )],
         Catcher::Test("http", "a_target_of_a_host_alone"),
     ),
+    fault(
+        "what only lenient readers take for JSON counts as one request",
+        "examples/api_server/prompt.rs",
+        &[(
+            "if !found.is_json && json::begins_object(body) {",
+            "if false {",
+        )],
+        Catcher::Test("http", "odd_json::"),
+    ),
+    fault(
+        "numbers that are none are no JSON",
+        "examples/api_server/json.rs",
+        &[("if is_odd(word) { \"0\" } else { word }", "word")],
+        Catcher::Test("http", "what_python_takes_for_json"),
+    ),
+    fault(
+        "halves of surrogate pairs are no JSON",
+        "examples/api_server/json.rs",
+        &[("(Some(0xD800..=0xDFFF), _) => ", "(Some(1), _) => ")],
+        Catcher::Test("http", "what_python_takes_for_json"),
+    ),
+    fault(
+        "a type that is not JSON hides JSON",
+        "examples/api_server/places.rs",
+        &[(
+            "is_media(headers) && !json::begins_object(body)",
+            "is_media(headers)",
+        )],
+        Catcher::Test("http", "json_counts_whatever_its_type"),
+    ),
+    fault(
+        "a number of answers with a point in a text is none",
+        "examples/api_server/prompt.rs",
+        &[(
+            ".or_else(|| fraction().map(|count| count as u64))",
+            ".or_else(|| fraction().and(None))",
+        )],
+        Catcher::Test("http", "what_python_takes_for_json"),
+    ),
+    fault(
+        "prompts that are embedded are one",
+        "examples/api_server/prompt.rs",
+        &[(
+            "\"prompt_embeds\" => Field::Embedded,",
+            "\"prompt_embeds\" => Field::Other,",
+        )],
+        Catcher::Test("http", "what_python_takes_for_json"),
+    ),
+    fault(
+        "what is nested too deeply to be counted counts as one",
+        "examples/api_server/prompt.rs",
+        &[("if found.is_too_deep {", "if false {")],
+        Catcher::Test("http", "nested_too_deeply"),
+    ),
 ];
