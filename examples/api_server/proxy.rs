@@ -31,34 +31,39 @@ pub(crate) async fn answer(
     mut request: Request<Incoming>,
 ) -> Result<Response<Reply>, Left> {
     let id = headers::request_id(request.headers_mut());
-    let mut response = match (status::page(request.uri().path()), request.method()) {
-        // The server leaves out the body of an answer to HEAD.
-        (Some(page), &Method::GET | &Method::HEAD) => page(&worker),
-        (Some(_), _) => Refusal::Method.into_response(),
-        (None, _) => tokio::select! {
-            biased;
-            answer = forward(&worker, &client, request) => {
-                answer.unwrap_or_else(Refusal::into_response)
-            }
-            left = client.clone().leaves() => return Err(left),
-        },
+    let mut response = tokio::select! {
+        biased;
+        answer = forward(&worker, &client, request) => {
+            answer.unwrap_or_else(Refusal::into_response)
+        }
+        left = client.clone().leaves() => return Err(left),
     };
     response.headers_mut().insert(headers::REQUEST_ID, id);
     Ok(response)
 }
 
+/// The answer to a request: a page of ours, or what an engine says.
 async fn forward(
     worker: &Worker,
     client: &Client,
     request: Request<Incoming>,
 ) -> Result<Response<Reply>, Refusal> {
     let (head, body) = request.into_parts();
-    if let Err(refusal) = check(worker, &head, &body) {
-        // A client that asks first has nothing under way, and to take it in would be to ask for it.
-        if !framing::is_expecting(&head) {
-            upload::discard(body).await;
+    let checked = status::page(&head).and_then(|page| match page {
+        Some(_) => Ok(page),
+        None => check(worker, &head, &body).map(|()| None),
+    });
+    match checked {
+        // The server leaves out the body of an answer to HEAD.
+        Ok(Some(page)) => return Ok(page(worker)),
+        Ok(None) => {}
+        Err(refusal) => {
+            // A client that asks first has nothing under way, and to take it in would be to ask for it.
+            if !framing::is_expecting(&head) {
+                upload::discard(body).await;
+            }
+            return Err(refusal);
         }
-        return Err(refusal);
     }
     let upload = Upload::hold(body, &worker.options).await?;
     match Wish::read(worker, &head.headers, &upload) {
@@ -70,9 +75,8 @@ async fn forward(
     }
 }
 
-/// What can be said of a request before its body is there.
+/// What can be said of a request for an engine before its body is there.
 fn check(worker: &Worker, head: &Parts, body: &Incoming) -> Result<(), Refusal> {
-    framing::check_request(head)?;
     if asks_for_another_protocol(head) {
         return Err(Refusal::Upgrade);
     }

@@ -3,21 +3,31 @@
 #[path = "../../src/bin/headcount/metrics/exposition.rs"]
 mod exposition;
 
+use crate::framing;
 use crate::proxy::Reply;
-use crate::refusal::{json, text};
+use crate::refusal::{Refusal, json, text};
 use crate::table_path;
 use crate::worker::Worker;
 use exposition::{Looked, Read};
 use headcount::{EngineState, PathState};
-use hyper::{Response, StatusCode};
+use hyper::http::request::Parts;
+use hyper::{Method, Response, StatusCode};
 
-/// What answers at a path of ours.
-pub(crate) fn page(path: &str) -> Option<fn(&Worker) -> Response<Reply>> {
-    match path {
-        "/health" => Some(health),
-        "/live" => Some(live),
-        "/metrics" => Some(metrics),
-        _ => None,
+/// What answers a request.
+type Page = fn(&Worker) -> Response<Reply>;
+
+/// What answers a request at a path of ours; none if it is for an engine. In any case its framing is good.
+pub(crate) fn page(head: &Parts) -> Result<Option<Page>, Refusal> {
+    framing::check_request(head)?;
+    let page: Page = match head.uri.path() {
+        "/health" => health,
+        "/live" => live,
+        "/metrics" => metrics,
+        _ => return Ok(None),
+    };
+    match head.method {
+        Method::GET | Method::HEAD => Ok(Some(page)),
+        _ => Err(Refusal::Method),
     }
 }
 

@@ -251,16 +251,18 @@ impl Worker {
         let record = Record::begin(&self, &phase, client.address(), &request);
         let response = match is_spare {
             false => proxy::answer(self, client, request).await?,
-            true => self.answer_briefly(&request),
+            true => self.answer_briefly(request),
         };
         Ok(record.answered(response))
     }
 
     /// Answers where there are descriptors for our own pages only.
-    fn answer_briefly(&self, request: &Request<Incoming>) -> Response<Reply> {
-        let mut response = match status::page(request.uri().path()) {
-            Some(page) => page(self),
-            None => Refusal::TooManyConnections.into_response(),
+    fn answer_briefly(&self, request: Request<Incoming>) -> Response<Reply> {
+        let (head, _) = request.into_parts();
+        let mut response = match status::page(&head) {
+            Ok(Some(page)) => page(self),
+            Ok(None) => Refusal::TooManyConnections.into_response(),
+            Err(refusal) => refusal.into_response(),
         };
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(CONNECTION, close);

@@ -50,3 +50,31 @@ fn other_methods_are_told_which_there_are() {
         }
     }
 }
+
+#[test]
+fn a_request_with_bad_framing_gets_no_page() {
+    let engine = engine_that_says("HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n");
+    let deployment = Deployment::start(&[engine], &["--workers=1"]);
+    for path in ["/health", "/live", "/metrics", "http://t/live"] {
+        for (lines, status) in [
+            ("", 400),
+            ("Host: t\r\nHost: t\r\n", 400),
+            ("Host: a/b\r\n", 400),
+            ("Host: t\r\nTransfer-Encoding: gzip, chunked\r\n", 501),
+            (
+                "Host: t\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
+                400,
+            ),
+        ] {
+            let next = "GET /live HTTP/1.1\r\nHost: t\r\n\r\n";
+            let request = format!("GET {path} HTTP/1.1\r\n{lines}\r\n0\r\n\r\n{next}");
+            let mut stream = Stream::send(deployment.address, &request);
+            assert_eq!(stream.status(), status, "{path} {lines:?}");
+            let rest = stream.rest().0;
+            assert!(!rest.contains("HTTP/1.1 "), "nothing follows: {rest}");
+        }
+    }
+    // Of old there was no Host.
+    let old = "GET /live HTTP/1.0\r\n\r\n";
+    assert_eq!(Stream::send(deployment.address, old).status(), 200);
+}

@@ -222,4 +222,16 @@ pub(super) const FAULTS: &[Mutant] = &[
         &[("if found.is_too_deep {", "if false {")],
         Catcher::Test("http", "nested_too_deeply"),
     ),
+    fault(
+        "pages are given whatever the framing",
+        "examples/api_server/status.rs",
+        &[
+            ("    framing::check_request(head)?;\n", ""),
+            (
+                "_ => return Ok(None),",
+                "_ => return framing::check_request(head).map(|()| None),",
+            ),
+        ],
+        Catcher::Test("http", "bad_framing_gets_no_page"),
+    ),
 ];
