@@ -12,6 +12,10 @@ use hyper::header::CONTENT_TYPE;
 /// The most sequences of one request, where no cap is lower.
 const MOST_AT_ONCE: u32 = 16_384;
 
+/// The most tokens of one request, where no cap is lower: more than any engine holds, and little enough of
+/// the 2^32 - 1 that an engine counts at once for others to have room beside it.
+const MOST_TOKENS: u32 = 1 << 28;
+
 /// What a request asks for.
 #[derive(Debug)]
 pub(crate) struct Wish {
@@ -64,7 +68,7 @@ impl Wish {
                 most: MOST_AT_ONCE,
             });
         }
-        let tokens = u32::try_from(prompt.tokens).unwrap_or(u32::MAX);
+        let tokens = u32::try_from(prompt.tokens).map_or(MOST_TOKENS, |n| n.min(MOST_TOKENS));
         Ok(Self {
             requests,
             tokens: if counts_tokens { tokens } else { 0 },

@@ -205,6 +205,31 @@ fn no_cap_makes_room_for_any_number() {
 }
 
 #[test]
+fn no_request_fills_an_engine_that_has_no_cap() {
+    let engines = MockEngine::several(1, "0.05");
+    let options = ["--workers=1", "--policy", "tokens"];
+    let deployment = Deployment::start(&addresses(&engines), &options);
+    let counts = || {
+        let engine = &deployment.table.snapshot().engines[0];
+        (engine.in_flight, engine.tokens)
+    };
+    // By its text, 2^32 tokens.
+    let text = "x".repeat(1 << 20);
+    let large = post(&deployment, &format!("\"prompt\":\"{text}\",\"n\":16384"));
+    eventually("its places", || counts() == (16_384, 1 << 28));
+    let small = post(&deployment, "\"prompt\":\"1234\"");
+    eventually("its place", || counts() == (16_385, (1 << 28) + 1));
+    drop((large, small));
+    deployment.settles();
+    // A prompt alone is counted as it is.
+    let text = "x".repeat(4 << 20);
+    let one = post(&deployment, &format!("\"prompt\":\"{text}\""));
+    eventually("its place", || counts() == (1, 1 << 20));
+    drop(one);
+    deployment.settles();
+}
+
+#[test]
 fn caps_hold_when_batches_race() {
     let engines = MockEngine::several(2, "0.002");
     let deployment = Deployment::start(&addresses(&engines), &["--max-in-flight", "7"]);

@@ -234,4 +234,13 @@ pub(super) const FAULTS: &[Mutant] = &[
         ],
         Catcher::Test("http", "bad_framing_gets_no_page"),
     ),
+    fault(
+        "one request fills an engine that has no cap",
+        "examples/api_server/places.rs",
+        &[(
+            "map_or(MOST_TOKENS, |n| n.min(MOST_TOKENS));",
+            "unwrap_or(u32::MAX - MOST_TOKENS + MOST_TOKENS);",
+        )],
+        Catcher::Test("http", "no_request_fills_an_engine"),
+    ),
 ];
