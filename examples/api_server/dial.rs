@@ -5,6 +5,7 @@ use crate::keepalive::Keepalive;
 use crate::options::Options;
 use crate::resolve::Names;
 use crate::upload::Upload;
+use crate::wire::{Heard, Wire};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustix::io::Errno;
@@ -37,6 +38,7 @@ pub(crate) struct Dialer {
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) sender: SendRequest<Upload>,
+    pub(crate) heard: Heard,
     task: AbortHandle,
 }
 
@@ -91,7 +93,9 @@ impl Dialer {
     /// A connection for requests.
     pub(crate) async fn connect(&self, engine: &str) -> Result<Connection, Failure> {
         let stream = self.reach(engine).await?;
-        let handshake = http1::handshake(TokioIo::new(stream)).await;
+        let heard = Heard::new();
+        let wire = Wire::new(stream, self.keepalive, heard.clone());
+        let handshake = http1::handshake(TokioIo::new(wire)).await;
         let (sender, connection) =
             handshake.map_err(|error| Failure::Engine(io::Error::other(error)))?;
         let open = Open::count(&self.open);
@@ -101,7 +105,11 @@ impl Dialer {
             drop(open);
         });
         let task = task.abort_handle();
-        Ok(Connection { sender, task })
+        Ok(Connection {
+            sender,
+            heard,
+            task,
+        })
     }
 
     /// How many connections for requests are open.

@@ -68,11 +68,13 @@ pub(crate) async fn send(
         };
         let copy = may_repeat.then(|| copy(&message)).flatten();
         let waited = message.body().waited();
+        connection.heard.begins();
         let answer = connection.sender.try_send_request(message);
         let limit = worker.options.first_byte_timeout;
         let Some(answer) = within(limit, waited, answer).await else {
             return Err(Failure::TooSlow);
         };
+        connection.heard.ends();
         let mut error = match answer {
             Ok(answer) => return Ok((answer, connection)),
             Err(error) => error,

@@ -67,6 +67,7 @@ mod status;
 mod systemd;
 mod table_path;
 mod upload;
+mod wire;
 mod worker;
 mod workers;
 

@@ -1,7 +1,7 @@
 //! Connections whose other end is gone without a word, and connections that are not used.
 
 use crate::deployment::Deployment;
-use crate::engine::{MockEngine, addresses, odd_engine, read_head};
+use crate::engine::{MockEngine, addresses, odd_engine, read_head, read_request, say};
 use crate::network::{apart, run};
 use crate::stream::Stream;
 use headcount_tests::{eventually, skipped};
@@ -96,6 +96,35 @@ fn an_engine_whose_host_is_gone_does_not_keep_a_request() {
             host.goes_dark();
             deployment.settles();
             assert_eq!(waiting.status(), 502);
+        },
+    );
+}
+
+#[test]
+fn an_engine_whose_host_is_gone_before_a_request_does_not_keep_it() {
+    with_other_host(
+        "keepalive::an_engine_whose_host_is_gone_before_a_request_does_not_keep_it",
+        |host| {
+            let address = format!("{}:0", OtherHost::ADDRESS);
+            let engine = host.act(|| TcpListener::bind(address).unwrap());
+            let address = engine.local_addr().unwrap();
+            let deployment = Deployment::start(&[address], &OPTIONS);
+            let mut first = Stream::post(deployment.address, "{}");
+            let (connection, _) = engine.accept().unwrap();
+            let mut connection = std::io::BufReader::new(connection);
+            assert_ne!(read_request(&mut connection), "");
+            say(
+                &mut connection,
+                "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            );
+            assert_eq!(first.status(), 200);
+            deployment.settles();
+            // The next one goes out on the same connection, and gets lost.
+            host.goes_dark();
+            let mut second = Stream::post(deployment.address, "{}");
+            // 503 if it was kept for too short a time for that.
+            assert!(matches!(second.status(), 502 | 503));
+            deployment.settles();
         },
     );
 }

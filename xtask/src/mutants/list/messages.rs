@@ -243,4 +243,34 @@ pub(super) const FAULTS: &[Mutant] = &[
         )],
         Catcher::Test("http", "no_request_fills_an_engine"),
     ),
+    fault(
+        "an engine that is slow to read is taken for one that is gone",
+        "examples/api_server/keepalive.rs",
+        &[(
+            "Self::new(options.engine_keepalive, None)",
+            "Self::new(options.engine_keepalive, Some(Duration::ZERO))",
+        )],
+        Catcher::Test("http", "an_engine_may_be_slow_to_read"),
+    ),
+    fault(
+        "what gets lost on the way to an engine keeps its place",
+        "examples/api_server/keepalive.rs",
+        &[(
+            "got == 0 && was_asked && silent >= idle * 2",
+            "got > 0 && was_asked && silent >= idle * 2",
+        )],
+        Catcher::Test("http", "gone_before_a_request"),
+    ),
+    fault(
+        "an engine talks as long as it likes before it answers",
+        "examples/api_server/exchange.rs",
+        &[("        connection.heard.begins();\n", "")],
+        Catcher::Test("http", "talks_and_does_not_answer"),
+    ),
+    fault(
+        "an answer is as short as what may be said before it",
+        "examples/api_server/exchange.rs",
+        &[("        connection.heard.ends();\n", "")],
+        Catcher::Test("http", "an_engine_may_say_that_it_works"),
+    ),
 ];
