@@ -24,7 +24,8 @@
 //!   `upload` until it is there, reads of the `prompt` what an engine will run, takes `places` for that
 //!   at one, sends the request over an `exchange` with it, and answers with an `answer`, the body that
 //!   owns the places.
-//! - `dial` opens connections to engines, at the addresses that `resolve` finds for their names.
+//! - `dial` opens connections to engines, at the addresses that `resolve` finds for their names; on each, a `wire`
+//!   watches whether its engine is there, and answers.
 //! - `connection` limits how long a client is silent, `descriptors` how many clients there are; a `record` of
 //!   each request goes into the `counters` of all workers, and the access log.
 //! - `table_path`: says so when the table's file is removed or replaced. Parent and workers have the
