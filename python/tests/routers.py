@@ -33,22 +33,31 @@ def running(
     path: Path,
     engines: list[str],
     workers: int = 4,
-    app: str = "router:app",
-    below: Path = EXAMPLES,
+    app: Path = EXAMPLES / "router.py",
+    listening: socket.socket | None = None,
     **settings: str,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The address and the process of a router, or of another application in that directory.
+    """The address and the process of a router, or of another application in a file.
 
-    Settings as in the environment, ``http`` one of uvicorn's own.
+    Settings as in the environment, ``http`` one of uvicorn's own. It serves at the socket that is given, or at a
+    new one.
     """
     server = ["--http", settings.pop("http", "h11"), "--no-server-header", "--no-date-header"]
     environment = {"ROUTER_ENGINES": ",".join(engines), "ROUTER_TABLE": str(path), **settings}
-    command = [sys.executable, "-m", "uvicorn", app, "--workers", str(workers), *server]
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        f"{app.stem}:app",
+        "--workers",
+        str(workers),
+        *server,
+    ]
     # The socket is handed over as it is: no other process can take its port meanwhile.
-    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
+    with listening or socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         process = subprocess.Popen(
             [*command, "--log-level", "warning", "--fd", str(listener.fileno())],
-            cwd=below,
+            cwd=app.parent,
             env=os.environ | environment,
             pass_fds=[listener.fileno()],
             start_new_session=True,
@@ -67,7 +76,7 @@ async def router(
 ) -> AsyncIterator[str]:
     """The address of a router that serves."""
     settings["ROUTER_MOST_PER_ENGINE"] = str(most)
-    with running(path, engines, workers, **settings) as (url, _):
+    with running(path, engines, workers, EXAMPLES / "router.py", None, **settings) as (url, _):
         await until(lambda: path.exists() and len(living(path)) == workers)
         yield url
 

@@ -15,20 +15,21 @@ README = Path(__file__).parents[1] / "README.md"
 
 def snippet(has: str) -> str:
     """The one block of Python in which these words are."""
-    blocks = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
+    blocks: list[str] = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
     (found,) = [block for block in blocks if has in block]
     return found
 
 
 def test_the_fastapi_application_tells_clients_when_to_come_back(path: Path, tmp_path: Path) -> None:
     ok = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"
-    (tmp_path / "shown.py").write_text(snippet("FastAPI()").replace("/dev/shm/llama", str(path)))
+    app = tmp_path / "shown.py"
+    app.write_text(snippet("FastAPI()").replace("/dev/shm/llama", str(path)))
 
     async def scene() -> None:
         engine = ByteEngine(ok, SILENT)
         async with engine.serving(), httpx.AsyncClient(timeout=60, trust_env=False) as client:
             table = Table.create(path, engines=[Engine(engine.url, max_in_flight=1, max_tokens=100)])
-            with running(path, [], 2, app="shown:app", below=tmp_path) as (url, _):
+            with running(path, [], 2, app) as (url, _):
                 await until(lambda: len(living(path)) == 2)
                 url += "/v1/completions"
 
