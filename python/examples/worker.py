@@ -74,7 +74,7 @@ def opened() -> headcount.Table:
             view = table.snapshot()
             if any(frontend.alive for frontend in view.frontends):
                 if {engine.name for engine in view.engines} == set(ENGINES):
-                    return table  # an operator has changed weights or caps meanwhile
+                    return table  # other weights or caps were applied to it meanwhile
                 raise  # another router's
             try:
                 table.apply(engines)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import headcount
 import httpx
@@ -219,6 +219,9 @@ def test_a_router_takes_over_a_table_that_is_not_used_and_no_other(path: Path) -
                     await until(lambda: len(living(path)) == 2)
                     assert (await exchange(url, posted(b"{}")))[1] == b"ok"
                 assert table.snapshot().engines[0].max_in_flight == 7
+            # Nor for all of them to put it back, when they start anew.
+            async with router(path, [a.url], workers=2):
+                assert table.snapshot().engines[0].max_in_flight == 7
             # The caps of the configuration, when all of it starts anew; also if another process is just
             # changing the table.
             with table.deploy() as deployment:
@@ -304,67 +307,99 @@ def test_a_client_that_takes_nothing_does_not_hold_its_place_for_ever(path: Path
 # -- Requests that are several -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "asked, places, tokens",
-    [
-        ({"prompt": "12345678"}, 1, 2),
-        ({"prompt": ["1234"] * 32, "n": 1}, 32, 1),
-        ({"prompt": ["1234"] * 32, "n": 2}, 64, 1),
-        ({"prompt": "1234", "n": 2, "best_of": 4}, 4, 1),
-        ({"prompt": [1, 2, 3]}, 1, 3),
-        ({"prompt": [[1, 2, 3], [4]]}, 2, 2),
-        ({"input": ["12345678"] * 512}, 512, 2),
-        ({"input": "1234"}, 1, 1),
-        (
-            {"input": [{"role": "user", "content": "1234"}, {"role": "user", "content": "1234"}]},
-            1,
-            2,
-        ),
-        ({"query": "q", "documents": ["1234"] * 5}, 5, 1),
-        ({"messages": [{"role": "user", "content": "12345678"}], "n": 3}, 3, 2),
-        ({"messages": [{"content": [{"type": "text", "text": "1234"}]}], "prompt": None}, 1, 1),
-        ({"prompt": "1234", "n": None, "best_of": True}, 1, 1),
-        ({"prompt": []}, 1, 0),
-    ],
-)
-def test_a_request_counts_as_many_as_its_engine_runs(
-    path: Path, asked: dict[str, Any], places: int, tokens: int
-) -> None:
+COSTS = [
+    line.split(" ", 2)
+    for line in (Path(__file__).parent / "costs.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+
+
+async def counted(engine: ByteEngine, url: str, path: Path, body: bytes) -> tuple[int, int]:
+    """The places and the tokens that it takes at that engine, which is silent."""
+    engine.answers = [SILENT]
+    async with connection(url) as (_, writer):
+        writer.write(posted(body))
+        await until(lambda: engine.open == 1)
+        view = headcount.Table.open_read_only(path).snapshot().engines[0]
+    await until(lambda: engine.open == 0 and in_flight(path) == [0])
+    return view.in_flight, view.tokens
+
+
+def test_a_request_counts_as_many_as_its_engine_runs(path: Path) -> None:
     async def scene() -> None:
         async with (
-            ByteEngine(SILENT).serving() as engine,
+            ByteEngine().serving() as engine,
             router(path, [engine.url], workers=1) as url,
-            connection(url) as (_, writer),
         ):
-            writer.write(posted(asked))
-            await until(lambda: engine.open == 1)
-            view = headcount.Table.open_read_only(path).snapshot().engines[0]
-            assert (view.in_flight, view.tokens) == (places, places * tokens)
-            writer.close()
+            for places, tokens, body in COSTS:
+                found = await counted(engine, url, path, body.encode())
+                assert found == (int(places), int(places) * int(tokens)), body
+            # Digits of which Python makes no int.
+            digits = b'{"prompt": "1234", "n": 10, "seed": %b}' % (b"1" * 10_000)
+            assert await counted(engine, url, path, digits) == (10, 10)
+
+    assert len(COSTS) > 30
+    asyncio.run(scene())
+
+
+def test_the_tokens_of_all_requests_fit_into_what_counts_them(path: Path) -> None:
+    async def scene() -> None:
+        async with (
+            ByteEngine().serving() as engine,
+            router(path, [engine.url], workers=1) as url,
+        ):
+            # More than 2**32 tokens, as they are estimated.
+            for many in (
+                {"prompt": [{}] * 5_000, "n": 1024},
+                {"prompt": ["", [[{}] * 9_000]], "n": 512},
+            ):
+                most = (2**32 - 1) // 1024
+                found = await counted(engine, url, path, json.dumps(many).encode())
+                assert found == (1024, 1024 * most)
+
+    asyncio.run(scene())
+
+
+def test_what_cannot_be_counted_is_refused(path: Path) -> None:
+    def nested(depth: int) -> bytes:
+        return b"[" * depth + b"]" * depth
+
+    async def scene() -> None:
+        async with (
+            ByteEngine().serving() as engine,
+            router(path, [engine.url], workers=1) as url,
+        ):
+            for depth in (1_000_000, 100_000):
+                deep = b'{"prompt": "1234", "n": 10, "x": %b}' % nested(depth)
+                assert reason(await exchange(url, posted(deep))) == (400, "bad_request")
+            # What can just be read may be too deep to be counted: one or the other.
+            for depth in (100, *range(400, 1100, 20), 2_000, 5_000, 20_000):
+                engine.answers = [OK]
+                head, body = await exchange(url, posted(b'{"prompt": %b}' % nested(depth)))
+                if body != b"ok":
+                    assert depth > 100
+                    assert reason((head, body)) == (400, "bad_request"), depth
+            # What is no JSON at all is one request, if it is any.
+            engine.answers = [OK]
+            assert (await exchange(url, posted(b"[" * 10)))[1] == b"ok"
             await until(lambda: in_flight(path) == [0])
 
     asyncio.run(scene())
 
 
 def test_what_is_no_text_counts_a_fixed_number(path: Path) -> None:
-    def image(size: int) -> dict[str, Any]:
+    def image(size: int) -> bytes:
         url = {"url": "data:image/png;base64," + "A" * size}
-        return {"messages": [{"content": [{"type": "image_url", "image_url": url}]}]}
+        message = {"content": [{"type": "image_url", "image_url": url}]}
+        return json.dumps({"messages": [message]}).encode()
 
     async def scene() -> None:
         async with (
-            ByteEngine(SILENT, SILENT, SILENT).serving() as engine,
+            ByteEngine().serving() as engine,
             router(path, [engine.url], workers=1) as url,
         ):
-            counted = []
             for body in (image(10), image(1_500_000), b"\0" * 1_500_000):
-                async with connection(url) as (_, writer):
-                    writer.write(posted(body))
-                    await until(lambda: engine.open == 1)
-                    view = headcount.Table.open_read_only(path).snapshot()
-                    counted.append(view.engines[0].tokens)
-                await until(lambda: engine.open == 0 and in_flight(path) == [0])
-            assert counted == [1000, 1000, 1000]
+                assert await counted(engine, url, path, body) == (1, 1000)
 
     asyncio.run(scene())
 

@@ -90,6 +90,41 @@ pub(super) const FAULTS: &[Mutant] = &[
         ),
     ),
     fault(
+        "the router counts the first prompt that it knows, whatever its endpoint takes",
+        "python/examples/cost.py",
+        &[(
+            "prompts = max(map(len, choices)) + embedded",
+            "prompts = len(next(filter(None, choices), [])) + embedded",
+        )],
+        Catcher::Python("test_router.py::test_a_request_counts_as_many_as_its_engine_runs"),
+    ),
+    fault(
+        "the router reads no numbers that are written as texts or fractions",
+        "python/examples/cost.py",
+        &[(
+            "        return int(float(value))\n",
+            "        return int(float(value)) if value == int(str(value)) else 0\n",
+        )],
+        Catcher::Python("test_router.py::test_a_request_counts_as_many_as_its_engine_runs"),
+    ),
+    fault(
+        "the router counts one for what it cannot count",
+        "python/examples/cost.py",
+        &[(
+            "        raise Refused(400, \"bad_request\", \"this JSON is nested too deeply\") from error\n",
+            "        del error\n",
+        )],
+        Catcher::Python("test_router.py::test_what_cannot_be_counted_is_refused"),
+    ),
+    fault(
+        "the tokens of a router's requests run over",
+        "python/examples/cost.py",
+        &[("((1 << 32) - 1) // max(1, MOST_PER_ENGINE)", "1 << 31")],
+        Catcher::Python(
+            "test_router.py::test_the_tokens_of_all_requests_fit_into_what_counts_them",
+        ),
+    ),
+    fault(
         "the router passes on a length that the chunks make wrong",
         "python/examples/exchange.py",
         &[(
