@@ -30,6 +30,21 @@ class Left(Exception):
     """The client has left."""
 
 
+def target_of(scope: Scope) -> bytes:
+    """What the request asks for, in the form in which an engine is asked: from its first slash on."""
+    method, target, query = scope["method"], scope["raw_path"], scope["query_string"]
+    if method == "CONNECT":
+        raise Refused(501, "no_tunnel", "this is no proxy: there is no CONNECT")
+    if target == b"*" and method == "OPTIONS":
+        return b"*"
+    scheme, colon, rest = target.partition(b"://")
+    if colon and scheme.lower() in (b"http", b"https"):  # as a proxy would be asked
+        target = b"/" + rest.partition(b"/")[2]
+    if not target.startswith(b"/"):
+        raise Refused(400, "bad_target", "a target begins with a slash, as in GET /v1/models")
+    return bytes(target + (b"?" + query if query else b""))
+
+
 async def whole_body(scope: Scope, receive: Receive) -> bytes:
     """The body, which has to be there before a place at an engine is taken for it."""
     too_large = Refused(413, "body_too_large", f"a body may have {MOST_BYTES} bytes here")

@@ -48,9 +48,11 @@ class Exchange:
             max_connections=None, max_keepalive_connections=0, socket_options=KEEPALIVE
         )
 
-    async def response(self, scope: dict[str, Any], body: bytes, engine: str) -> httpcore.Response:
+    async def response(
+        self, scope: dict[str, Any], target: bytes, body: bytes, engine: str
+    ) -> httpcore.Response:
         """The engine's response, of which the body is still to come. Close it in any case."""
-        request = self._request(scope, body, engine)
+        request = self._request(scope, target, body, engine)
         try:
             return await self.kept.handle_async_request(request)
         except (httpcore.ReadError, httpcore.WriteError, httpcore.RemoteProtocolError):
@@ -59,9 +61,12 @@ class Exchange:
             # The engine has perhaps just closed an idle connection: once more, on a new one.
             return await self.fresh.handle_async_request(request)
 
-    def _request(self, scope: dict[str, Any], body: bytes, engine: str) -> httpcore.Request:
-        url, path, query = httpcore.URL(engine), scope["raw_path"], scope["query_string"]
-        target = url.target.rstrip(b"/") + path + (b"?" + query if query else b"")
+    def _request(
+        self, scope: dict[str, Any], target: bytes, body: bytes, engine: str
+    ) -> httpcore.Request:
+        url = httpcore.URL(engine)
+        if target != b"*":
+            target = url.target.rstrip(b"/") + target
         headers = [(b"host", urlsplit(engine).netloc.rpartition("@")[2].encode())]
         headers += passed_on(scope["headers"], but={b"host", b"content-length"})
         declared = {name for name, _ in scope["headers"]}

@@ -32,6 +32,7 @@ from client import (
     Send,
     head,
     refuse,
+    target_of,
     until_left,
     whole_body,
 )
@@ -80,12 +81,12 @@ async def answer(scope: Scope, body: bytes, send: Send) -> None:
     """Has an engine answer, and passes that on."""
     frontend: headcount.Frontend = scope["state"]["frontend"]
     exchange: Exchange = scope["state"]["exchange"]
-    places, tokens = cost(body)
+    target, (places, tokens) = target_of(scope), cost(body)
     tried: list[int] = []
     while True:
         with admitted(frontend, places, tokens, tried) as permit:
             try:
-                response = await exchange.response(scope, body, permit.engine_name)
+                response = await exchange.response(scope, target, body, permit.engine_name)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 log.warning(
                     "%s cannot be reached: %s", permit.engine_name, str(error) or repr(error)

@@ -11,7 +11,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from routers import OK, ByteEngine, connection, exchange, in_flight, posted, reason, router, running
+from routers import (
+    OK,
+    ByteEngine,
+    connection,
+    exchange,
+    in_flight,
+    posted,
+    reason,
+    router,
+    running,
+    until,
+)
 
 SERVERS = ["h11", "httptools"]
 
@@ -74,6 +85,39 @@ def test_methods_targets_headers_and_bodies_reach_the_engine_as_they_came(
             chunked = b"POST / HTTP/1.1\r\nHost: router\r\nTransfer-Encoding: chunked\r\n\r\n"
             await exchange(url, chunked + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
             assert engine.bodies[-1] == b"abcde"
+
+    asyncio.run(scene())
+
+
+def test_a_target_is_brought_to_the_form_for_engines_or_refused(path: Path) -> None:
+    async def scene() -> None:
+        answers = [OK] * 5
+        async with (
+            ByteEngine(*answers).serving() as engine,
+            router(path, [engine.url + "/base"], workers=1) as url,
+        ):
+            host = engine.url[7:].encode()
+            for line, asked in (
+                (b"GET http://evil/x?y=http://z", b"GET /base/x?y=http://z"),
+                (b"GET HTTP://evil", b"GET /base/"),
+                (b"GET https://evil?y", b"GET /base/?y"),
+                (b"GET //evil/x", b"GET /base//evil/x"),
+                (b"OPTIONS *", b"OPTIONS *"),
+            ):
+                head, _ = await exchange(url, line + b" HTTP/1.1\r\nHost: router\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 200 "), line
+                assert engine.heads[-1].startswith(asked + b" HTTP/1.1\r\n")
+                assert fields(engine.heads[-1])[0] == (b"host", host)
+            for line, status, code in (
+                (b"GET x", 400, "bad_target"),
+                (b"GET *", 400, "bad_target"),
+                (b"GET ftp://evil/x", 400, "bad_target"),
+                (b"CONNECT a:80", 501, "no_tunnel"),
+            ):
+                request = line + b" HTTP/1.1\r\nHost: router\r\n\r\n"
+                assert reason(await exchange(url, request)) == (status, code), line
+            assert len(engine.heads) == 5
+            await until(lambda: in_flight(path) == [0])
 
     asyncio.run(scene())
 

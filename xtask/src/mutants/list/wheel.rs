@@ -90,6 +90,25 @@ pub(super) const FAULTS: &[Mutant] = &[
         ),
     ),
     fault(
+        "the router asks engines as a proxy is asked",
+        "python/examples/client.py",
+        &[(
+            "if colon and scheme.lower() in",
+            "if not colon and scheme in",
+        )],
+        Catcher::Python(
+            "test_router_messages.py::test_a_target_is_brought_to_the_form_for_engines_or_refused",
+        ),
+    ),
+    fault(
+        "the router asks engines for tunnels",
+        "python/examples/client.py",
+        &[("if method == \"CONNECT\":", "if method == \"connect\":")],
+        Catcher::Python(
+            "test_router_messages.py::test_a_target_is_brought_to_the_form_for_engines_or_refused",
+        ),
+    ),
+    fault(
         "the router counts the first prompt that it knows, whatever its endpoint takes",
         "python/examples/cost.py",
         &[(
