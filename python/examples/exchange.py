@@ -32,19 +32,19 @@ HOP_BY_HOP = {
     b"transfer-encoding",
     b"upgrade",
 }
-REPEATABLE = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"}
 
 
 class Exchange:
-    """Connections to engines. Used within ``async with`` of both pools."""
+    """Connections to engines, one for each request. Used within ``async with`` of the pool.
+
+    What an engine sends beyond the end of an answer goes with its connection. On a connection that is kept, it
+    would be taken for the answer to the next request, which may be another client's; and an engine may close one
+    that is kept just when a request is sent on it.
+    """
 
     def __init__(self, silence: float) -> None:
         self.timeout = {"connect": CONNECT, "read": silence, "write": WRITE}
-        # Idle connections are closed before engines do so: vLLM's server waits for five seconds.
-        self.kept = httpcore.AsyncConnectionPool(
-            max_connections=None, keepalive_expiry=4.0, socket_options=KEEPALIVE
-        )
-        self.fresh = httpcore.AsyncConnectionPool(
+        self.pool = httpcore.AsyncConnectionPool(
             max_connections=None, max_keepalive_connections=0, socket_options=KEEPALIVE
         )
 
@@ -52,18 +52,6 @@ class Exchange:
         self, scope: dict[str, Any], target: bytes, body: bytes, engine: str
     ) -> httpcore.Response:
         """The engine's response, of which the body is still to come. Close it in any case."""
-        request = self._request(scope, target, body, engine)
-        try:
-            return await self.kept.handle_async_request(request)
-        except (httpcore.ReadError, httpcore.WriteError, httpcore.RemoteProtocolError):
-            if scope["method"] not in REPEATABLE:
-                raise
-            # The engine has perhaps just closed an idle connection: once more, on a new one.
-            return await self.fresh.handle_async_request(request)
-
-    def _request(
-        self, scope: dict[str, Any], target: bytes, body: bytes, engine: str
-    ) -> httpcore.Request:
         url = httpcore.URL(engine)
         if target != b"*":
             target = url.target.rstrip(b"/") + target
@@ -72,13 +60,15 @@ class Exchange:
         declared = {name for name, _ in scope["headers"]}
         if body or declared & {b"content-length", b"transfer-encoding"}:
             headers.append((b"content-length", b"%d" % len(body)))
-        return httpcore.Request(
+        headers.append((b"connection", b"close"))
+        request = httpcore.Request(
             scope["method"],
             httpcore.URL(scheme=url.scheme, host=url.host, port=url.port, target=target),
             headers=headers,
             content=body,
             extensions={"timeout": self.timeout},
         )
+        return await self.pool.handle_async_request(request)
 
 
 def passed_on(headers: Headers, but: set[bytes]) -> Headers:

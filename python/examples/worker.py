@@ -55,7 +55,7 @@ async def working(state: dict[str, Any]) -> AsyncIterator[None]:
     exchange = Exchange(SILENCE)
     # What a killed worker held is free again within a second.
     with table.reap_every(1.0):
-        async with exchange.kept, exchange.fresh, anyio.create_task_group() as tasks:
+        async with exchange.pool, anyio.create_task_group() as tasks:
             state["frontend"], state["exchange"] = table.join(), exchange
             tasks.start_soon(end_with_the_table, table)
             yield

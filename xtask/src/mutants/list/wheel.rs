@@ -79,14 +79,20 @@ pub(super) const FAULTS: &[Mutant] = &[
         ),
     ),
     fault(
-        "the router repeats what may not be repeated",
+        "the router keeps connections, and what lies unread on them",
         "python/examples/exchange.py",
-        &[(
-            "            if scope[\"method\"] not in REPEATABLE:\n                raise\n",
-            "",
-        )],
+        &[
+            (
+                "max_keepalive_connections=0",
+                "max_keepalive_connections=None",
+            ),
+            (
+                "        headers.append((b\"connection\", b\"close\"))\n",
+                "",
+            ),
+        ],
         Catcher::Python(
-            "test_router_messages.py::test_a_request_that_may_be_repeated_is_when_its_engine_has_closed_the_connection",
+            "test_router_messages.py::test_what_an_engine_sends_beyond_an_answer_reaches_no_other_client",
         ),
     ),
     fault(
