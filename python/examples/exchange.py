@@ -78,10 +78,11 @@ def passed_on(headers: Headers, but: set[bytes]) -> Headers:
     return [(name, value) for name, value in headers if name.lower() not in dropped]
 
 
-def for_the_client(headers: Headers) -> Headers:
+def for_the_client(status: int, headers: Headers) -> Headers:
     values = {name.lower(): value for name, value in headers}
-    # The chunks tell where a chunked body ends, whatever its length is said to be.
-    passed = passed_on(headers, {b"content-length"} if b"transfer-encoding" in values else set())
+    # The chunks tell where a chunked body ends, whatever its length is said to be; a 204 has none.
+    has_no_length = b"transfer-encoding" in values or status == 204
+    passed = passed_on(headers, {b"content-length"} if has_no_length else set())
     if values.get(b"content-type", b"").startswith(b"text/event-stream"):
         if b"x-accel-buffering" not in values:
             passed.append((b"x-accel-buffering", b"no"))  # nginx in front would wait for more

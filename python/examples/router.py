@@ -107,7 +107,7 @@ async def answer(scope: Scope, body: bytes, send: Send) -> None:
                 broke_off = "the engine broke off before it answered; try again"
                 raise Refused(502, "engine_broke_off", broke_off) from error
             try:
-                await send(head(response.status, for_the_client(response.headers)))
+                await send(head(response.status, for_the_client(response.status, response.headers)))
                 async for chunk in response.aiter_stream():
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             finally:

@@ -156,6 +156,10 @@ def test_responses_reach_the_client_as_they_came(path: Path, http: str) -> None:
             engine.answers.append(b"HTTP/1.1 200 OK\r\ncontent-length: 1234\r\n\r\n")
             head, _ = await exchange(url, b"HEAD / HTTP/1.1\r\nHost: router\r\n\r\n")
             assert fields(head) == [(b"content-length", b"1234")]
+            # A 204 has no length, whatever its engine says.
+            engine.answers.append(b"HTTP/1.1 204 No Content\r\ncontent-length: 2\r\n\r\n")
+            head, body = await exchange(url, b"GET / HTTP/1.1\r\nHost: router\r\n\r\n")
+            assert (head.split()[1], fields(head), body) == (b"204", [], b"")
             # The chunks tell how long it is, and not what is said besides.
             both = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n"
             engine.answers.append(both + b"2\r\nok\r\n0\r\n\r\n")

@@ -153,9 +153,15 @@ pub(super) const FAULTS: &[Mutant] = &[
         "the router passes on a length that the chunks make wrong",
         "python/examples/exchange.py",
         &[(
-            "{b\"content-length\"} if b\"transfer-encoding\" in values else set()",
-            "set()",
+            "b\"transfer-encoding\" in values or status == 204",
+            "status == 204",
         )],
+        Catcher::Python("test_router_messages.py::test_responses_reach_the_client_as_they_came"),
+    ),
+    fault(
+        "the router says how long nothing is",
+        "python/examples/exchange.py",
+        &[(" or status == 204", "")],
         Catcher::Python("test_router_messages.py::test_responses_reach_the_client_as_they_came"),
     ),
     fault(
