@@ -17,6 +17,7 @@ from routers import (
     connection,
     exchange,
     in_flight,
+    living,
     message,
     posted,
     reason,
@@ -166,6 +167,19 @@ def test_responses_reach_the_client_as_they_came(path: Path, http: str) -> None:
             head, body = await exchange(url, b"GET / HTTP/1.1\r\nHost: router\r\n\r\n")
             assert body == b"2\r\nok\r\n0\r\n\r\n"
             assert fields(head) == [(b"transfer-encoding", b"chunked")]
+
+    asyncio.run(scene())
+
+
+def test_a_part_of_an_answer_does_not_wait_for_the_one_before_to_be_confirmed(path: Path) -> None:
+    async def scene() -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        assert not listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        with running(path, ["http://127.0.0.1:9"], 2, listening=listener) as (url, _):
+            await until(lambda: path.exists() and len(living(path)) == 2)
+            # A connection has it from the socket that listens.
+            assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+            assert reason(await exchange(url, posted(b"{}")))[0] == 503
 
     asyncio.run(scene())
 

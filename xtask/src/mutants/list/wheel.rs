@@ -115,6 +115,14 @@ pub(super) const FAULTS: &[Mutant] = &[
         ),
     ),
     fault(
+        "the router lets parts of an answer wait for each other",
+        "python/examples/worker.py",
+        &[("    send_at_once()\n", "")],
+        Catcher::Python(
+            "test_router_messages.py::test_a_part_of_an_answer_does_not_wait_for_the_one_before_to_be_confirmed",
+        ),
+    ),
+    fault(
         "the router counts the first prompt that it knows, whatever its endpoint takes",
         "python/examples/cost.py",
         &[(
