@@ -8,7 +8,7 @@ from typing import Final, Literal, NoReturn, final
 
 from headcount._engine import Engine, EngineId, EngineStats
 from headcount._policy import PolicyName
-from headcount._view import Changes, Reaped, Verification, View
+from headcount._view import Changes, Difference, Reaped, Verification, View
 
 __all__ = [
     "__version__",
@@ -165,6 +165,24 @@ class Table:
 
         Raises Deployed, Differs, Option, EnginesFull, EngineName, NameTaken, Weight, ReadOnly, Busy, Io.
         """
+    def differences(
+        self,
+        engines: _Engines | None = None,
+        *,
+        max_engines: int | None = None,
+        max_frontends: int | None = None,
+        lanes: int | None = None,
+        max_in_flight: int | None = None,
+        max_tokens: int | None = None,
+        mode: int | None = None,
+    ) -> list[Difference]:
+        """What ``apply`` would change now, in its order: a list of Difference, empty if nothing. Options as for
+        ``open_or_create``; an operator's change in place counts, whatever the table was last configured with.
+
+        ``apply`` raises Differs, and changes nothing, if one of them cannot be changed
+        (``Difference.can_be_changed``). Options that no table can have are an error there, and not here.
+        A look, without a lock, which a table of ``open_read_only`` allows as well.
+        """
     def snapshot(self) -> View:
         """A look at the whole table, for people and metrics: a View. Nothing waits for it."""
     def reap(self) -> Reaped:
@@ -233,6 +251,17 @@ class Table:
         that change one each, both have their way.
 
         Raises NoSuchEngine, ReadOnly, Busy, Io.
+        """
+    def set_total_max_in_flight(self, cap: int | None) -> None:
+        """Changes the most requests that all engines together take; None for no cap. The table's cap on tokens
+        stays as it is. A cap below what is in flight takes nothing away. ``apply`` puts the configured cap back.
+
+        Raises ReadOnly, Busy, Io.
+        """
+    def set_total_max_tokens(self, cap: int | None) -> None:
+        """Changes the most tokens that all engines together take; None for no cap. See ``set_total_max_in_flight``.
+
+        Raises ReadOnly, Busy, Io.
         """
     def find(self, name: str) -> EngineId | None:
         """The EngineId of the engine of that name, or None."""

@@ -171,6 +171,11 @@ class Difference:
     asked: str
     """What was asked for, in the same form."""
 
+    @property
+    def can_be_changed(self) -> bool:
+        """Whether ``Table.apply`` can change it. What a table was created with stays."""
+        return self.option not in ("max_engines", "max_frontends", "lanes", "mode")
+
 
 @dataclass(frozen=True)
 class Changes:

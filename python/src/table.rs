@@ -289,6 +289,40 @@ impl Table {
         view::changes(py, &py.detach(|| self.0.apply(&options)).or_raise(py)?)
     }
 
+    /// What ``apply`` would change now, in its order: a list of Difference, empty if nothing. Options as for
+    /// ``open_or_create``; an operator's change in place counts, whatever the table was last configured with.
+    ///
+    /// ``apply`` raises Differs, and changes nothing, if one of them cannot be changed
+    /// (``Difference.can_be_changed``). Options that no table can have are an error there, and not here.
+    /// A look, without a lock, which a table of ``open_read_only`` allows as well.
+    #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
+        max_in_flight=None, max_tokens=None, mode=None))]
+    #[allow(clippy::too_many_arguments)] // keyword arguments of Python
+    fn differences<'py>(
+        &self,
+        py: Python<'py>,
+        engines: Option<Engines>,
+        max_engines: Option<Count>,
+        max_frontends: Option<Count>,
+        lanes: Option<Count>,
+        max_in_flight: Option<Tokens>,
+        max_tokens: Option<Tokens>,
+        mode: Option<Mode>,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let asked = Asked {
+            engines,
+            max_engines,
+            max_frontends,
+            lanes,
+            max_in_flight,
+            max_tokens,
+            mode,
+            any_owner: false,
+        };
+        let options = asked.into();
+        view::differences(py, &py.detach(|| self.0.differences(&options)))
+    }
+
     /// A look at the whole table, for people and metrics: a View. Nothing waits for it.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         view::view(py, &py.detach(|| self.0.snapshot()))
@@ -396,6 +430,24 @@ impl Table {
             (Cap::Is(requests), Cap::Is(tokens)) => self.0.set_caps(engine.0, requests, tokens),
         })
         .or_raise(py)
+    }
+
+    /// Changes the most requests that all engines together take; None for no cap. The table's cap on tokens
+    /// stays as it is. A cap below what is in flight takes nothing away. ``apply`` puts the configured cap back.
+    ///
+    /// Raises ReadOnly, Busy, Io.
+    fn set_total_max_in_flight(&self, py: Python<'_>, cap: Option<Tokens>) -> PyResult<()> {
+        let cap = cap.map(|Tokens(cap)| cap);
+        py.detach(|| self.0.set_total_max_in_flight(cap))
+            .or_raise(py)
+    }
+
+    /// Changes the most tokens that all engines together take; None for no cap. See ``set_total_max_in_flight``.
+    ///
+    /// Raises ReadOnly, Busy, Io.
+    fn set_total_max_tokens(&self, py: Python<'_>, cap: Option<Tokens>) -> PyResult<()> {
+        let cap = cap.map(|Tokens(cap)| cap);
+        py.detach(|| self.0.set_total_max_tokens(cap)).or_raise(py)
     }
 
     /// The EngineId of the engine of that name, or None.

@@ -538,6 +538,91 @@ def test_a_living_table_is_brought_to_a_configuration(path: Path) -> None:
         permit.release()
 
 
+def test_what_apply_would_change_is_told_and_not_changed(path: Path) -> None:
+    options: dict[str, Any] = {
+        "engines": [Engine("a", max_in_flight=8), "b"],
+        "max_in_flight": 60,
+    }
+    table = Table.create(path, **options)
+    assert table.differences(**options) == []
+    # An operator's changes, which stand when a worker opens the table again.
+    table.set_caps(0, 9)
+    table.set_total_max_in_flight(50)
+    table.remove(1)
+    changed = [
+        headcount.Difference(None, "max_in_flight", "50", "60"),
+        headcount.Difference("a", "max_in_flight", "9", "8"),
+        headcount.Difference("b", "engine", "absent", "present"),
+    ]
+    for opened in (Table.open_or_create(path, **options), Table.open_read_only(path)):
+        assert opened.differences(**options) == changed
+    view = table.snapshot()
+    assert ([e.name for e in view.engines], view.max_in_flight) == (["a"], 50)
+    with pytest.raises(headcount.Differs) as differs:
+        Table.open_or_create(path, engines=["a"], max_in_flight=60)
+    assert differs.value.differences == table.differences(engines=["a"])[1:]
+    # What it was created with stays.
+    fixed = table.differences(max_in_flight=50, lanes=1, mode=0o660)
+    told = [(it.option, it.found, it.asked, it.can_be_changed) for it in fixed]
+    assert told == [("lanes", "4", "1", False), ("mode", "0600", "0660", False)]
+    with pytest.raises(headcount.Differs) as refused:
+        table.apply(max_in_flight=50, lanes=1, mode=0o660)
+    assert refused.value.differences == fixed
+    with pytest.raises(TypeError, match="engines must be a number"):
+        table.differences(engines="a")
+    # What it tells is what is done.
+    assert table.apply(**options).differences == changed
+    assert all(it.can_be_changed for it in changed)
+    assert table.differences(**options) == []
+
+
+def test_a_cap_of_the_whole_table_is_changed_without_the_other(table: Table) -> None:
+    def caps() -> tuple[int | None, int | None]:
+        view = table.snapshot()
+        return view.max_in_flight, view.max_tokens
+
+    frontend = table.join()
+    held = frontend.route_many(3, tokens=2)
+    table.set_total_max_tokens(100)
+    table.set_total_max_in_flight(2)
+    assert caps() == (2, 100)
+    with pytest.raises(headcount.Saturated) as saturated:
+        frontend.route()
+    assert (saturated.value.cap, saturated.value.passes) == ("table_requests", True)
+    assert [engine.max_in_flight for engine in table.snapshot().engines] == [None] * 4
+    table.set_total_max_in_flight(4)
+    assert caps() == (4, 100)
+    with frontend.route():
+        pass
+    table.set_total_max_tokens(cap=6)
+    with pytest.raises(headcount.Saturated) as saturated:
+        frontend.route(tokens=1)
+    assert saturated.value.cap == "table_tokens"
+    table.set_total_max_tokens(None)
+    assert caps() == (4, None)
+    table.set_total_max_in_flight(cap=None)
+    assert caps() == (None, None)
+    for change in (table.set_total_max_in_flight, table.set_total_max_tokens):
+        for bad in ("8", True, 1.0):
+            with pytest.raises(TypeError, match=f"must be a whole number, not {bad!r}"):
+                change(bad)  # type: ignore[arg-type]
+        for bad in (-1, 1 << 32):
+            with pytest.raises(ValueError, match=f"{bad} cannot be"):
+                change(bad)
+    assert caps() == (None, None)
+    for permit in held:
+        permit.release()
+
+
+def test_only_who_may_write_changes_the_caps_of_a_table(path: Path) -> None:
+    Table.create(path, engines=1, max_in_flight=3)
+    reading = Table.open_read_only(path)
+    for change in (reading.set_total_max_in_flight, reading.set_total_max_tokens):
+        with pytest.raises(headcount.ReadOnly):
+            change(9)
+    assert reading.snapshot().max_in_flight == 3
+
+
 def test_a_health_check_does_not_undo_what_an_operator_does(table: Table) -> None:
     def states() -> list[str]:
         return [engine.state for engine in table.snapshot().engines]

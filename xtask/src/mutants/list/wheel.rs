@@ -258,6 +258,26 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Python("test_python.py::test_a_cap_that_is_not_given_stays"),
     ),
     fault(
+        "a table's cap on tokens is its cap on requests",
+        "python/src/table.rs",
+        &[(
+            "self.0.set_total_max_tokens(cap)",
+            "self.0.set_total_max_in_flight(cap)",
+        )],
+        Catcher::Python(
+            "test_python.py::test_a_cap_of_the_whole_table_is_changed_without_the_other",
+        ),
+    ),
+    fault(
+        "what a table was created with can be changed, it is said",
+        "python/headcount/_view.py",
+        &[(
+            "self.option not in (\"max_engines\", \"max_frontends\", \"lanes\", \"mode\")",
+            "self.option != \"mode\"",
+        )],
+        Catcher::Python("test_python.py::test_what_apply_would_change_is_told_and_not_changed"),
+    ),
+    fault(
         "a table that was opened for reading is opened for writing elsewhere",
         "python/headcount/_pickle.py",
         &[(
