@@ -160,7 +160,8 @@ class Option(Error, ValueError):
 
 
 class Differs(Error):
-    """The table at that path has other engines or caps than were asked for, or was created with other sizes.
+    """The table at that path has other engines or caps than were asked for, and was last configured with others, too;
+    or it was created with other sizes or another mode.
 
     ``engine`` to ``asked`` are those of the first thing that differs. Nothing was changed; ``Table.apply`` changes
     all but what a table was created with.

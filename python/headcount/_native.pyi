@@ -59,8 +59,12 @@ class Table:
         """Opens the table at ``path``, or creates it if there is none.
 
         Any number of processes may do so at once: they end in one table. Opening returns what dead
-        frontends held. Options that are given must be those that an existing table has now: what differs is
-        named by Differs, and ``apply`` changes it.
+        frontends held. Options that are given must fit an existing table: its engines by name, weight and
+        caps, in any order, its own caps, and the sizes and the mode that it was created with. Engines and
+        caps fit if they are those that the table has now, or those that it was last configured with, by its
+        creation or by ``apply``: a worker is started again after an operator has changed a cap in place, and
+        the operator's cap stands. What does not fit is named by Differs, and nothing is changed; ``apply``
+        brings the table to these options.
 
         engines: how many (named "0", "1" and so on), or a list of Engine or of names; for a new table, 0 or
         an empty list if they come later.

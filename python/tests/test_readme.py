@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -59,3 +61,31 @@ def test_the_fastapi_application_tells_clients_when_to_come_back(path: Path, tmp
                 assert (large.status_code, large.headers.get("retry-after")) == (400, None)
 
     asyncio.run(scene())
+
+
+def run(shown: str, path: Path) -> str:
+    """What it prints, in a process of its own."""
+    program = "import headcount\n" + shown.replace("/dev/shm/llama", str(path))
+    command = [sys.executable, "-c", program]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stderr
+    return ran.stdout
+
+
+def test_what_is_to_be_used_can_be(path: Path) -> None:
+    for _ in range(2):  # with no table, and with one
+        assert run(snippet("# For each request"), path) == "0 0\n1 0\n2 0\n3 0\n"
+
+
+def test_a_deployment_gets_its_engines_whatever_the_table_has(path: Path) -> None:
+    shown = snippet("table.deploy()")
+    assert run(shown, path).strip() == ""
+    table = Table.open(path)
+    # Changed by an operator, and by another configuration.
+    table.set_total_max_in_flight(7)
+    assert run(shown, path).strip() == "max_in_flight 7, now 1024"
+    table.apply(engines=["other"])
+    assert "engine other: removed" in run(shown, path)
+    view = table.snapshot()
+    told = [(engine.name, engine.max_in_flight) for engine in view.engines]
+    assert (told, view.max_in_flight) == ([("http://10.0.0.7:8000", 256)], 1024)
