@@ -1,8 +1,8 @@
 """What a request through the example router takes, and through another version of it, in one run.
 
-`through_router.py [EXAMPLES]`: that of this directory and that of another checkout, by its python/examples; turn by turn,
-with one worker each. The engine answers at once, and keeps its connections if it is let: what is measured is the
-router.
+`through_router.py [EXAMPLES]`: that of this checkout and that of another one, by its python/examples; turn by
+turn, with one worker each. The engine answers at once, and keeps its connections if it is let: what is measured
+is the router. The last column is how many times as long a request takes here as there.
 """
 
 from __future__ import annotations
