@@ -1,5 +1,6 @@
 //! Processes that the parent starts: this program again, with a part to play.
 
+use crate::notice::LAST_LINES;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -26,12 +27,11 @@ pub(crate) fn start(mut command: Command) -> io::Result<(Child, Option<ChildStdi
     Ok((child, lifeline))
 }
 
-/// Waits for a process whose lifeline is cut; for somewhat longer than it was told to take.
+/// Waits for a process whose lifeline is cut; for somewhat longer than it was told to take, so that it can write
+/// its last lines.
 pub(crate) async fn finish(child: &mut Child, patience: Duration) {
-    if timeout(patience + Duration::from_secs(2), child.wait())
-        .await
-        .is_err()
-    {
+    let patience = patience + LAST_LINES + Duration::from_secs(2);
+    if timeout(patience, child.wait()).await.is_err() {
         let _ = child.kill().await;
     }
 }

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! - `parent`: keeps its `workers`, reaps what they held, brings engines back (`probe`), and holds the table's
-//!   place for a deployment, whose list of engines (`engine_list`) it applies. It never touches a request.
+//!   deployment lock, under which it applies the list of engines (`engine_list`). It never touches a request.
 //! - `worker`: accepts a `client`, and hands each request to `proxy`. That checks its `framing`, holds the
 //!   `upload` until it is there, reads of the `prompt` what an engine will run, takes `places` for that
 //!   at one, sends the request over an `exchange` with it, and answers with an `answer`, the body that
@@ -86,16 +86,18 @@ fn main() -> ExitCode {
         (None, Some(inherited)) => run(worker::serve(inherited, options)),
         (None, None) => run(parent::serve(options)),
     };
-    match result {
+    let code = match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             notice::say(format_args!("error: {error}"));
             ExitCode::FAILURE
         }
-    }
+    };
+    notice::finish();
+    code
 }
 
-/// Every process has one thread: more of them are more workers.
+/// Every process has one thread, but for those that write its lines: more of them are more workers.
 fn run(task: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

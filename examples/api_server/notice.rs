@@ -1,14 +1,233 @@
-//! Lines for the operator. That nobody reads them any more is no reason to fail.
+//! Lines for the operator, and the access log. A stream whose reader has gone is no reason to fail, and one
+//! whose reader has stopped is no reason to wait: each stream has a thread that writes to it.
 
-use std::fmt::Display;
-use std::io::Write;
+use rustix::io::{Errno, write};
+use std::collections::VecDeque;
+use std::fmt::{Arguments, Display};
+use std::io;
+use std::os::fd::AsFd;
+use std::process::id;
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{Builder, sleep};
+use std::time::Duration;
+
+/// How many lines wait to be written. Then lines are left out, until half of them are written: so a reader that
+/// is a little too slow is told of one gap in hundreds of lines.
+const WAITING: usize = 1024;
+/// How long the end of a process waits for a reader that takes no line.
+pub(crate) const LAST_LINES: Duration = Duration::from_secs(5);
+/// How often a stream that does not wait for its reader (`O_NONBLOCK`) is tried again.
+const AGAIN: Duration = Duration::from_millis(10);
+
+static ERRORS: Stream = Stream::new("standard error");
+static OUTPUT: Stream = Stream::new("standard output");
 
 /// Writes a line to standard error, for what happens.
 pub(crate) fn say(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    ERRORS.push(&line);
 }
 
 /// Writes a line to standard output, for what was asked for.
 pub(crate) fn tell(line: impl Display) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+    OUTPUT.push(&line);
+}
+
+/// Returns when all lines are written, or their reader takes none.
+pub(crate) fn finish() {
+    // What is missing in the one is said in the other.
+    let left = OUTPUT.finish();
+    if left > 0 {
+        OUTPUT.report(format_args!(
+            "the last {} left out: its reader does not read",
+            lines(left)
+        ));
+    }
+    ERRORS.finish();
+}
+
+/// Standard output or standard error, with the lines that wait for its thread.
+struct Stream {
+    name: &'static str,
+    queue: Mutex<Queue>,
+    /// There is something to be written, or something was.
+    changed: Condvar,
+    /// Whether there is a thread that writes.
+    has_thread: OnceLock<bool>,
+}
+
+struct Queue {
+    entries: VecDeque<Entry>,
+    /// Lines are left out.
+    is_full: bool,
+    /// The thread is at an entry that it has taken.
+    is_writing: bool,
+    /// Entries that were dealt with.
+    done: u64,
+}
+
+enum Entry {
+    Line(String),
+    /// Here so many were left out.
+    Gap(u64),
+}
+
+impl Stream {
+    const fn new(name: &'static str) -> Self {
+        let queue = Queue {
+            entries: VecDeque::new(),
+            is_full: false,
+            is_writing: false,
+            done: 0,
+        };
+        Self {
+            name,
+            queue: Mutex::new(queue),
+            changed: Condvar::new(),
+            has_thread: OnceLock::new(),
+        }
+    }
+
+    /// Hands a line to the thread. False if it is left out.
+    fn push(&'static self, line: &dyn Display) -> bool {
+        let run = || self.run();
+        let spawn = || Builder::new().name(self.name.to_owned()).spawn(run).is_ok();
+        let has_thread = *self.has_thread.get_or_init(spawn);
+        let line = format!("{line}\n");
+        if !has_thread {
+            // Then it is better to wait than to say nothing.
+            return self.write(&line).is_ok();
+        }
+        let is_kept = self.lock().push(line);
+        self.changed.notify_all();
+        is_kept
+    }
+
+    fn run(&'static self) {
+        let (mut missing, mut is_failing) = (0, false);
+        loop {
+            let entry = self.take();
+            match entry {
+                Entry::Gap(lines) => missing += lines,
+                Entry::Line(line) => match self.write(&line) {
+                    Ok(()) => is_failing = false,
+                    Err(error) => {
+                        missing += 1;
+                        if !is_failing {
+                            is_failing = true;
+                            self.report(format_args!("{error}; its lines are left out"));
+                        }
+                    }
+                },
+            }
+            // While it fails, there is no end of it yet.
+            if missing > 0 && !is_failing {
+                let said = format_args!("{} left out here: it was not read", lines(missing));
+                if self.report(said) {
+                    missing = 0;
+                }
+            }
+            self.is_done();
+        }
+    }
+
+    /// Says what is missing in this stream: in the other one, or, if this is that one, in its place.
+    fn report(&'static self, what: Arguments<'_>) -> bool {
+        let line = format!("process {}: {}: {what}", id(), self.name);
+        match std::ptr::eq(self, &ERRORS) {
+            true => self.write(&format!("{line}\n")).is_ok(),
+            false => ERRORS.push(&line),
+        }
+    }
+
+    /// In one piece if it is short, for other processes write there, too.
+    fn write(&self, line: &str) -> io::Result<()> {
+        let mut left = line.as_bytes();
+        while !left.is_empty() {
+            let written = match std::ptr::eq(self, &ERRORS) {
+                true => write(io::stderr().as_fd(), left),
+                false => write(io::stdout().as_fd(), left),
+            };
+            match written {
+                Ok(length) => left = &left[length..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => sleep(AGAIN),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next entry, for the thread.
+    fn take(&self) -> Entry {
+        let mut queue = self.lock();
+        loop {
+            if let Some(entry) = queue.entries.pop_front() {
+                queue.is_full &= queue.entries.len() > WAITING / 2;
+                queue.is_writing = true;
+                return entry;
+            }
+            let woken = self.changed.wait(queue);
+            queue = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn is_done(&self) {
+        let mut queue = self.lock();
+        queue.is_writing = false;
+        queue.done += 1;
+        self.changed.notify_all();
+    }
+
+    /// Waits until all is written. Returns how many lines are not, since none of them was taken for a while.
+    fn finish(&self) -> u64 {
+        let mut queue = self.lock();
+        while queue.is_busy() {
+            let done = queue.done;
+            let waits = |queue: &mut Queue| queue.is_busy() && queue.done == done;
+            let woken = self.changed.wait_timeout_while(queue, LAST_LINES, waits);
+            let (woken, time) = woken.unwrap_or_else(PoisonError::into_inner);
+            if time.timed_out() {
+                return woken.lines();
+            }
+            queue = woken;
+        }
+        0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Queue {
+    fn push(&mut self, line: String) -> bool {
+        self.is_full |= self.entries.len() >= WAITING;
+        match self.entries.back_mut() {
+            Some(Entry::Gap(lines)) if self.is_full => *lines += 1,
+            _ if self.is_full => self.entries.push_back(Entry::Gap(1)),
+            _ => self.entries.push_back(Entry::Line(line)),
+        }
+        !self.is_full
+    }
+
+    fn is_busy(&self) -> bool {
+        self.is_writing || !self.entries.is_empty()
+    }
+
+    /// How many wait or are left out.
+    fn lines(&self) -> u64 {
+        let waiting = self.entries.iter().map(|entry| match entry {
+            Entry::Line(_) => 1,
+            Entry::Gap(lines) => *lines,
+        });
+        waiting.sum::<u64>() + u64::from(self.is_writing)
+    }
+}
+
+/// A number of lines and the verb that goes with it.
+fn lines(number: u64) -> String {
+    match number {
+        1 => "1 line was".to_owned(),
+        number => format!("{number} lines were"),
+    }
 }

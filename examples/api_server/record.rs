@@ -2,6 +2,7 @@
 
 use crate::connection::Phase;
 use crate::headers;
+use crate::notice::tell;
 use crate::proxy::Reply;
 use crate::refusal::Code;
 use crate::worker::Worker;
@@ -9,7 +10,6 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Request, Response};
-use std::io::Write;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -43,8 +43,12 @@ struct Line {
     first_byte: f64,
 }
 
-/// No more than this of a request's target is logged, so that a line goes out in one piece.
-const TARGET: usize = 1024;
+/// No more than so many bytes of these are logged. With all else a line has less than the 4,096 bytes that a
+/// pipe takes in one piece, so lines of several workers do not mix.
+const TARGET: usize = 2048;
+const ID: usize = 512;
+const METHOD: usize = 64;
+const ENGINE: usize = 512;
 
 impl Record {
     pub(crate) fn begin<B>(
@@ -55,12 +59,11 @@ impl Record {
     ) -> Self {
         phase.becomes_busy();
         let line = worker.options.access_log.then(|| {
-            let target = request.uri().to_string();
             Box::new(Line {
                 client,
-                method: request.method().to_string(),
-                target: target.chars().take(TARGET).collect(),
-                id: text(request.headers(), &headers::REQUEST_ID),
+                method: cut(request.method().as_str(), METHOD),
+                target: cut(&request.uri().to_string(), TARGET),
+                id: text(request.headers(), &headers::REQUEST_ID, ID),
                 engine: String::new(),
                 first_byte: 0.0,
             })
@@ -82,8 +85,8 @@ impl Record {
         self.status = response.status().as_u16();
         self.reason = response.extensions().get().map(|Code(code)| *code);
         if let Some(line) = &mut self.line {
-            line.id = text(response.headers(), &headers::REQUEST_ID);
-            line.engine = text(response.headers(), &headers::ENGINE);
+            line.id = text(response.headers(), &headers::REQUEST_ID, ID);
+            line.engine = text(response.headers(), &headers::ENGINE, ENGINE);
             // Of an answer to HEAD nothing more goes out.
             self.is_whole |= line.method == "HEAD";
             line.first_byte = self.start.elapsed().as_secs_f64();
@@ -122,15 +125,28 @@ impl Drop for Record {
                 "complete": self.is_whole,
                 "worker": std::process::id(),
             });
-            // In one piece, for other workers write there, too. That it may not be read is no reason to fail.
-            let _ = std::io::stdout().write_all(format!("{line}\n").as_bytes());
+            tell(line);
         }
     }
 }
 
-fn text(headers: &HeaderMap, name: &HeaderName) -> String {
+fn text(headers: &HeaderMap, name: &HeaderName, most: usize) -> String {
     let value = headers.get(name).map(HeaderValue::as_bytes);
-    String::from_utf8_lossy(value.unwrap_or_default()).into_owned()
+    cut(&String::from_utf8_lossy(value.unwrap_or_default()), most)
+}
+
+/// The beginning of a text that has no more than so many bytes in JSON.
+fn cut(text: &str, most: usize) -> String {
+    let mut length = 0;
+    let fits = |c: &char| {
+        length += match c {
+            '"' | '\\' => 2,
+            c if c.is_control() => 6,
+            c => c.len_utf8(),
+        };
+        length <= most
+    };
+    text.chars().take_while(fits).collect()
 }
 
 /// The body of an answer, with the record of its request.

@@ -165,9 +165,8 @@ fn a_line_about_a_request_has_its_id() {
             .status(),
         503
     );
-    let log = deployment.log();
-    assert!(
-        log.contains("is down: ") && log.contains("(request the-id)"),
-        "{log}"
-    );
+    eventually("a line with it", || {
+        let log = deployment.log();
+        log.contains("is down: ") && log.contains("(request the-id)")
+    });
 }

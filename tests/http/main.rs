@@ -33,3 +33,4 @@ mod shutdown;
 mod slow_readers;
 mod stream;
 mod table_path;
+mod unread;
