@@ -231,3 +231,11 @@ fn lines(number: u64) -> String {
         number => format!("{number} lines were"),
     }
 }
+
+/// A number of requests, in words.
+pub(crate) fn requests(number: u64) -> String {
+    match number {
+        1 => "1 request".to_owned(),
+        number => format!("{number} requests"),
+    }
+}

@@ -6,7 +6,7 @@ use crate::engine_list::{self, Entry};
 use crate::error::Error;
 use crate::keepalive::Keepalive;
 use crate::lifeline::End;
-use crate::notice::{say, tell};
+use crate::notice::{requests, say, tell};
 use crate::options::Options;
 use crate::workers::{Stage, Workers};
 use crate::{listener, mock_engine, probe, systemd, table_path};
@@ -69,8 +69,8 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
                 sleep(options.shutdown_delay).await;
             }
             say(format_args!(
-                "{why}: finishing {} requests in flight, for at most {} s; a second signal ends them at once",
-                workers.in_flight(),
+                "{why}: finishing {} in flight, for at most {} s; a second signal ends them at once",
+                requests(workers.in_flight()),
                 options.drain_timeout.as_secs_f32()
             ));
             // Workers empty the queue before they go; what comes after that is refused, not left waiting.
@@ -86,9 +86,9 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
         }
     };
     if is_forced {
-        let left = workers.in_flight();
+        let left = requests(workers.in_flight());
         say(format_args!(
-            "a second signal: ending with {left} requests in flight"
+            "a second signal: ending with {left} in flight"
         ));
         workers.enter(Stage::Ending);
         workers.end().await;

@@ -1,7 +1,7 @@
 //! The workers, as the parent sees them: each is started again when it ends, until all are to end.
 
 use crate::lifeline::DRAIN;
-use crate::notice::say;
+use crate::notice::{requests, say};
 use crate::options::Options;
 use crate::{child, counters, listener};
 use headcount::Table;
@@ -202,10 +202,8 @@ impl Shared {
     fn reap(&self) {
         match self.table.reap() {
             Ok(reaped) if reaped.requests > 0 => {
-                say(format_args!(
-                    "{} requests of dead workers returned",
-                    reaped.requests
-                ));
+                let returned = requests(reaped.requests);
+                say(format_args!("{returned} of dead workers returned"));
             }
             Ok(_) => {}
             Err(error) => say(format_args!("{error}; trying again soon")),

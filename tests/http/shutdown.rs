@@ -139,3 +139,21 @@ fn a_supervisor_is_told_of_the_readiness_and_of_the_end() {
     assert_eq!(said(), "STOPPING=1");
     drop(stream);
 }
+
+#[test]
+fn one_request_is_no_requests() {
+    let engines = MockEngine::several(1, "0.02");
+    let mut deployment = Deployment::start_logging(&addresses(&engines), &[], |_| {});
+    let stream = deployment.stream(1_000_000);
+    signal(deployment.busiest(), libc::SIGKILL);
+    let returned = "\n1 request of dead workers returned\n";
+    eventually(returned, || deployment.log().contains(returned));
+    drop(stream);
+    deployment.wait_for_workers();
+    let stream = deployment.stream(1_000_000);
+    signal(deployment.pid(), libc::SIGTERM);
+    let finishing = "finishing 1 request in flight";
+    eventually(finishing, || deployment.log().contains(finishing));
+    drop(stream);
+    eventually("its end", || deployment.ended().is_some());
+}
