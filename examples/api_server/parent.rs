@@ -133,8 +133,7 @@ async fn run(
                 }
             }
             _ = looks.tick(), if !is_up => if workers.are_up() {
-                is_up = true;
-                systemd::notify(systemd::READY);
+                is_up = systemd::notify(systemd::READY);
             }
         }
     }

@@ -12,8 +12,8 @@ pub(crate) const READY: &str = "READY=1";
 pub(crate) const STOPPING: &str = "STOPPING=1";
 
 /// Tells it, by a datagram to the socket that `NOTIFY_SOCKET` names (sd_notify(3)). That it does not listen
-/// any more is no reason to fail.
-pub(crate) fn notify(state: &str) {
+/// any more is no reason to fail. False if it has so much to read that this has to be said again later.
+pub(crate) fn notify(state: &str) -> bool {
     if let Some(name) = env::var_os("NOTIFY_SOCKET") {
         let name = name.as_bytes();
         let tell = || -> io::Result<()> {
@@ -21,9 +21,13 @@ pub(crate) fn notify(state: &str) {
                 Some(name) => SocketAddr::from_abstract_name(name)?,
                 None => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(name))?,
             };
-            UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address)?;
+            let socket = UnixDatagram::unbound()?;
+            // A supervisor that does not read shall not stop the parent.
+            socket.set_nonblocking(true)?;
+            socket.send_to_addr(state.as_bytes(), &address)?;
             Ok(())
         };
-        let _ = tell();
+        return !tell().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
     }
+    true
 }

@@ -1,12 +1,13 @@
 //! Readers of what the processes write that have stopped reading, or are gone: they stop no process.
 
-use crate::deployment::{Deployment, PROGRAM, agent, signal};
+use crate::deployment::{Deployment, PROGRAM, agent, complete, signal};
 use crate::engine::{MockEngine, addresses};
 use headcount_tests::eventually;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -284,4 +285,45 @@ fn lines_of_the_access_log_are_in_one_piece_whatever_is_in_a_request() {
         assert!(logged["id"].as_str().unwrap().len() > 100);
         assert!(target.starts_with(logged["target"].as_str().unwrap()));
     }
+}
+
+#[test]
+fn a_supervisor_that_does_not_read_stops_no_parent_and_hears_of_the_readiness_later() {
+    let directory = headcount_tests::directory();
+    let path = directory.path().join("notify");
+    let supervisor = UnixDatagram::bind(&path).unwrap();
+    let patience = Some(Duration::from_secs(60));
+    supervisor.set_read_timeout(patience).unwrap();
+    let other = UnixDatagram::unbound().unwrap();
+    other.set_nonblocking(true).unwrap();
+    let mut queued = 0;
+    while other.send_to(b"another", &path).is_ok() {
+        queued += 1;
+    }
+    let engines = MockEngine::several(1, "0.002");
+    let mut deployment = Deployment::start_logging(&addresses(&engines), &[], |command| {
+        command.env("NOTIFY_SOCKET", &path);
+    });
+    let post = || {
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0
+    };
+    assert_eq!(post(), 200);
+    // The parent still does its work: it starts another worker.
+    let worker = deployment.workers()[0];
+    signal(worker, libc::SIGKILL);
+    eventually("another worker", || {
+        let workers = deployment.workers();
+        workers.len() == 4 && !workers.contains(&worker)
+    });
+    let mut text = [0; 64];
+    for _ in 0..queued {
+        assert_eq!(supervisor.recv(&mut text).unwrap(), 7);
+    }
+    let length = supervisor.recv(&mut text).unwrap();
+    assert_eq!(&text[..length], b"READY=1");
+    while other.send_to(b"another", &path).is_ok() {}
+    signal(deployment.pid(), libc::SIGTERM);
+    eventually("its end", || deployment.ended().is_some());
 }
