@@ -25,6 +25,16 @@ pub(crate) enum Error {
         reason: String,
     },
 
+    #[error(
+        "the table has room for {room} engines, those included that are removed and still finish; name fewer, wait for those that finish, or start on a new table"
+    )]
+    TooManyEngines { room: usize },
+
+    #[error(
+        "the table has room for {room} processes, and that many live; start with a smaller --workers, wait for the last deployment to finish, or start on a new table"
+    )]
+    TooManyProcesses { room: usize },
+
     #[error("{place} names no engine; give at least one, as http://HOST:PORT")]
     NoEngines { place: String },
 
@@ -37,10 +47,22 @@ pub(crate) enum Error {
     TokensNotCounted { place: String },
 
     #[error("the table refused: {0}")]
-    Table(#[from] headcount::Error),
+    Table(headcount::Error),
 
     #[error("cannot {what}: {source}")]
     System { what: String, source: io::Error },
+}
+
+impl From<headcount::Error> for Error {
+    fn from(error: headcount::Error) -> Self {
+        match error {
+            headcount::Error::EnginesFull { max_engines: room } => Self::TooManyEngines { room },
+            headcount::Error::FrontendsFull {
+                max_frontends: room,
+            } => Self::TooManyProcesses { room },
+            error => Self::Table(error),
+        }
+    }
 }
 
 impl Error {

@@ -4,6 +4,7 @@ use crate::deployment::{Deployment, PROGRAM, agent, complete, signal};
 use crate::engine::{MockEngine, addresses};
 use headcount::{Engine, Table};
 use headcount_tests::eventually;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 /// What a second deployment on the table says, which is to end by itself.
@@ -124,6 +125,36 @@ fn what_another_process_changes_is_said() {
     said("engine http://127.0.0.1:1: removed");
     let lines = deployment.log().matches("another process").count();
     assert_eq!(lines, 3, "{}", deployment.log());
+}
+
+#[test]
+fn a_table_without_room_for_all_workers_is_told_of_in_words_of_this_program() {
+    let engine = MockEngine::start("0.002");
+    let directory = headcount_tests::directory();
+    let path = directory.path().join("table");
+    let made = Table::options().max_engines(4).max_frontends(2);
+    drop(made.create(&path).unwrap());
+    let mut parent = Command::new(PROGRAM)
+        .args(["--listen", "127.0.0.1:0", "--workers", "3"])
+        .args(["--engine", &format!("http://{}", engine.address)])
+        .arg("--table")
+        .arg(&path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let errors = BufReader::new(parent.stderr.take().unwrap());
+    let said = errors.lines().find_map(|line| {
+        let line = line.unwrap();
+        line.starts_with("error: ").then_some(line)
+    });
+    signal(parent.id() as i32, libc::SIGTERM);
+    parent.wait().unwrap();
+    let said = said.unwrap();
+    assert!(
+        said.contains("room for 2 processes") && said.contains("--workers"),
+        "{said}"
+    );
 }
 
 #[test]
