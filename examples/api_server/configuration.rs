@@ -1,17 +1,18 @@
-//! What other processes change in the table's configuration while a deployment runs, for the operator: one
-//! with the command, say. It stands until the list is read again.
+//! What other processes change in the table while a deployment runs, for the operator: one with the command,
+//! say. It stands until the list is read again.
 
-use headcount::{EngineState, Table};
+use crate::status::state_name;
+use headcount::{EngineState, EngineView, Table};
 use std::collections::BTreeMap;
 
-/// Weight, cap in requests, cap in tokens.
-type Settings = (f32, Option<u32>, Option<u32>);
+/// Cap in requests, cap in tokens.
+type Caps = (Option<u32>, Option<u32>);
 
-/// A table's engines and caps at one moment.
+/// A table's caps and engines at one moment.
 #[derive(Debug)]
 pub(crate) struct Configuration {
-    total: (Option<u32>, Option<u32>),
-    engines: BTreeMap<String, Settings>,
+    total: Caps,
+    engines: BTreeMap<String, EngineView>,
 }
 
 impl Configuration {
@@ -20,49 +21,80 @@ impl Configuration {
         let here = (view.engines.into_iter()).filter(|e| e.state != EngineState::Leaving);
         Self {
             total: (view.max_in_flight, view.max_tokens),
-            engines: here
-                .map(|e| (e.name, (e.weight, e.max_in_flight, e.max_tokens)))
-                .collect(),
+            engines: here.map(|engine| (engine.name.clone(), engine)).collect(),
+        }
+    }
+
+    /// This process has brought an engine up, and has said so.
+    pub(crate) fn is_up(&mut self, engine: &str) {
+        if let Some(engine) = self.engines.get_mut(engine) {
+            engine.state = EngineState::Active;
         }
     }
 
     /// What has changed since the last time, a line for each.
     pub(crate) fn renew(&mut self, table: &Table) -> Vec<String> {
         let before = std::mem::replace(self, Self::of(table));
-        let mut changes = Vec::new();
-        for (name, settings) in &self.engines {
-            match before.engines.get(name) {
-                None => changes.push(format!("engine {name}: added")),
-                Some(old) if old != settings => {
-                    changes.push(format!("engine {name}: {}", describe(*settings)));
-                }
-                Some(_) => {}
+        let mut lines = Vec::new();
+        let mut say =
+            |change| lines.push(format!("another process has changed the table: {change}"));
+        for change in changes_of_caps(before.total, self.total) {
+            say(format!("all engines together: {change}"));
+        }
+        for (name, now) in &self.engines {
+            let Some(old) = before.engines.get(name) else {
+                say(format!("engine {name}: added"));
+                continue;
+            };
+            if old.weight != now.weight {
+                say(format!(
+                    "engine {name}: weight {}, now {}",
+                    old.weight, now.weight
+                ));
+            }
+            for change in changes_of_caps(caps(old), caps(now)) {
+                say(format!("engine {name}: {change}"));
             }
         }
-        let removed = before.engines.keys();
-        for name in removed.filter(|name| !self.engines.contains_key(*name)) {
-            changes.push(format!("engine {name}: removed"));
+        for name in (before.engines.keys()).filter(|name| !self.engines.contains_key(*name)) {
+            say(format!("engine {name}: removed"));
         }
-        if before.total != self.total {
-            let (requests, tokens) = self.total;
-            changes.push(format!(
-                "all engines together: {}",
-                describe_caps(requests, tokens)
-            ));
+        for (name, now) in &self.engines {
+            let old = before.engines.get(name);
+            let old = old.map_or(EngineState::Active, |old| old.state);
+            if old != now.state {
+                lines.push(change_of_state(name, old, now.state));
+            }
         }
-        changes
+        lines
     }
 }
 
-fn describe((weight, requests, tokens): Settings) -> String {
-    format!("weight {weight}, {}", describe_caps(requests, tokens))
+fn change_of_state(name: &str, old: EngineState, now: EngineState) -> String {
+    let change = format!(
+        "engine {name}: {}, now {}",
+        state_name(old),
+        state_name(now)
+    );
+    match now {
+        // By a worker that has not reached it, and has said why, or by the operator: the table does not tell
+        // which.
+        EngineState::Down => format!("{change}; it is probed until it answers"),
+        _ => format!("another process has changed the table: {change}"),
+    }
 }
 
-fn describe_caps(requests: Option<u32>, tokens: Option<u32>) -> String {
+fn caps(engine: &EngineView) -> Caps {
+    (engine.max_in_flight, engine.max_tokens)
+}
+
+fn changes_of_caps(old: Caps, now: Caps) -> impl Iterator<Item = String> {
     let cap = |cap: Option<u32>| cap.map_or("none".to_owned(), |cap| cap.to_string());
-    format!(
-        "max_in_flight {}, max_tokens {}",
-        cap(requests),
-        cap(tokens)
-    )
+    [
+        ("max_in_flight", old.0, now.0),
+        ("max_tokens", old.1, now.1),
+    ]
+    .into_iter()
+    .filter(|(_, old, now)| old != now)
+    .map(move |(what, old, now)| format!("{what} {}, now {}", cap(old), cap(now)))
 }

@@ -146,10 +146,14 @@ pub(crate) fn apply(
     Ok(lines)
 }
 
-/// A change by the name of the option that asks for it. Of the table itself there is one, a cap.
+/// A change, with the name that a cap of all engines together has here. One in tokens is set by other
+/// processes only.
 fn flag_of(change: &str) -> String {
-    match change.strip_prefix("max_in_flight ") {
-        Some(change) => format!("--max-in-flight-total: {change}"),
-        None => change.to_owned(),
+    if let Some(change) = change.strip_prefix("max_in_flight ") {
+        return format!("--max-in-flight-total: {change}");
+    }
+    match change.starts_with("max_tokens ") {
+        true => format!("all engines together: {change}"),
+        false => change.to_owned(),
     }
 }

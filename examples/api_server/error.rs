@@ -26,6 +26,11 @@ pub(crate) enum Error {
     },
 
     #[error(
+        "there is no file to read the engines from again; start with --engines-file FILE for engines that can be changed"
+    )]
+    NoFile,
+
+    #[error(
         "the table has room for {room} engines, those included that are removed and still finish; name fewer, wait for those that finish, or start on a new table"
     )]
     TooManyEngines { room: usize },

@@ -2,7 +2,7 @@
 
 use crate::configuration::Configuration;
 use crate::counters::Counters;
-use crate::engine_list::{self, Entry};
+use crate::engine_list;
 use crate::error::Error;
 use crate::keepalive::Keepalive;
 use crate::lifeline::End;
@@ -11,6 +11,7 @@ use crate::options::Options;
 use crate::workers::{Stage, Workers};
 use crate::{listener, mock_engine, probe, systemd, table_path};
 use headcount::{Deployment, Table};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -32,14 +33,15 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
         Some(list) => (list, Vec::new()),
         None => mock_engine::start(MOCK_ENGINES).await?,
     };
-    let table = open(&options)?;
+    let (table, is_new) = open(&options)?;
     // One deployment a table: with another one's engines this one would serve what it does not know.
     let deployment = table.deploy()?;
-    let had_engines = !table.snapshot().engines.is_empty();
     let changes = engine_list::apply(&deployment, &list, &options)?;
-    if had_engines {
+    if !is_new {
         for change in changes {
-            say(format_args!("the table has changed: {change}"));
+            say(format_args!(
+                "brought the table to the configuration of this deployment: {change}"
+            ));
         }
     }
     // After the mock engines, which shall not inherit them.
@@ -49,14 +51,22 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
         .local_addr()
         .map_err(|source| Error::system("ask for the address of the socket", source))?;
     let mut workers = Workers::start(&table, &options, &socket, &counts);
-    let probes = tokio::spawn(probe::probe(table.clone(), options.clone()));
+    let configuration = Arc::new(Mutex::new(Configuration::of(&table)));
+    let probes = probe::probe(table.clone(), options.clone(), Arc::clone(&configuration));
+    let probes = tokio::spawn(probes);
     let looks = tokio::spawn(table_path::watch(table.clone(), options.probe_every));
     tell(format_args!("listening on http://{address}"));
     for engine in &list {
         tell(format_args!("engine {}", engine.name));
     }
 
-    let why = run(&mut end, &mut reloads, &workers, &deployment, &options).await;
+    let life = Life {
+        workers: &workers,
+        deployment: &deployment,
+        options: &options,
+        configuration: &configuration,
+    };
+    let why = life.run(&mut end, &mut reloads).await;
     systemd::notify(systemd::STOPPING);
     let is_forced = {
         let finish = async {
@@ -99,64 +109,80 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns when it is time to end, and says why.
-async fn run(
-    end: &mut End,
-    reloads: &mut Signal,
-    workers: &Workers,
-    deployment: &Deployment,
-    options: &Options,
-) -> &'static str {
-    let mut configuration = Configuration::of(deployment.table());
-    let mut glances = interval(options.probe_every);
-    glances.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut looks = interval(LOOK);
-    let mut is_up = false;
-    loop {
-        tokio::select! {
-            why = end.comes() => return why,
-            _ = reloads.recv() => {
-                match reload(deployment, options) {
-                    Ok(changes) if changes.is_empty() => say("SIGHUP: nothing has changed"),
-                    Ok(changes) => {
-                        for change in changes {
-                            say(format_args!("SIGHUP: {change}"));
-                        }
-                    }
-                    Err(error) => say(format_args!("SIGHUP: {error}; the engines stay as they were")),
-                }
-                configuration = Configuration::of(deployment.table());
-            }
-            _ = glances.tick() => {
-                for change in configuration.renew(deployment.table()) {
-                    say(format_args!("another process has changed the table: {change}"));
+/// A deployment from its start to the signal that ends it.
+struct Life<'a> {
+    workers: &'a Workers,
+    deployment: &'a Deployment,
+    options: &'a Options,
+    configuration: &'a Mutex<Configuration>,
+}
+
+impl Life<'_> {
+    /// Returns when it is time to end, and says why.
+    async fn run(&self, end: &mut End, reloads: &mut Signal) -> &'static str {
+        let mut glances = interval(self.options.probe_every);
+        glances.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looks = interval(LOOK);
+        let mut is_ready = false;
+        loop {
+            tokio::select! {
+                why = end.comes() => return why,
+                _ = reloads.recv() => self.reload(),
+                _ = glances.tick() => self.glance(),
+                _ = looks.tick(), if !is_ready => if self.workers.are_up() {
+                    is_ready = systemd::notify(systemd::READY);
                 }
             }
-            _ = looks.tick(), if !is_up => if workers.are_up() {
-                is_up = systemd::notify(systemd::READY);
+        }
+    }
+
+    /// Reads the list of engines again.
+    fn reload(&self) {
+        // What was changed before is not of this list.
+        self.glance();
+        let changes = match self.options.engines_file {
+            Some(_) => engine_list::read(self.options).and_then(|list| {
+                engine_list::apply(self.deployment, &list.unwrap_or_default(), self.options)
+            }),
+            None => Err(Error::NoFile),
+        };
+        match changes {
+            Ok(changes) if changes.is_empty() => say("SIGHUP: nothing has changed"),
+            Ok(changes) => {
+                for change in changes {
+                    say(format_args!("SIGHUP: {change}"));
+                }
             }
+            Err(error) => say(format_args!(
+                "SIGHUP: {error}; the engines stay as they were"
+            )),
+        }
+        *lock(self.configuration) = Configuration::of(self.deployment.table());
+    }
+
+    /// Says what others have changed.
+    fn glance(&self) {
+        for line in lock(self.configuration).renew(self.deployment.table()) {
+            say(line);
         }
     }
 }
 
-/// The table of this deployment, or the one that the last has left, whatever its sizes.
-fn open(options: &Options) -> Result<Table, Error> {
+pub(crate) fn lock(configuration: &Mutex<Configuration>) -> MutexGuard<'_, Configuration> {
+    configuration.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A new table and true, or the one that the last deployment or an operator has left, whatever its sizes.
+fn open(options: &Options) -> Result<(Table, bool), Error> {
     let new = Table::options()
         .max_engines(MAX_ENGINES)
         .max_frontends(MAX_FRONTENDS)
         .lanes(1); // a worker has one thread
     Ok(match &options.table {
-        None => new.memfd()?,
+        None => (new.memfd()?, true),
         Some(path) => match Table::open(path) {
-            Err(headcount::Error::NotFound { .. }) => new.open_or_create(path)?,
-            opened => opened?,
+            Err(headcount::Error::NotFound { .. }) => (new.open_or_create(path)?, true),
+            opened => (opened?, false),
         },
     })
-}
-
-fn reload(deployment: &Deployment, options: &Options) -> Result<Vec<String>, Error> {
-    let list: Vec<Entry> = engine_list::read(options)?.ok_or(Error::NoEngines {
-        place: "this deployment, which has mock engines,".to_owned(),
-    })?;
-    engine_list::apply(deployment, &list, options)
 }

@@ -1,11 +1,13 @@
-//! Engines that are down are asked until they answer; and what is dead is reaped, whoever died.
+//! Engines that are down are asked until they answer; and what is dead is reaped, workers of this deployment or others.
 //!
 //! The parent does this, for all that is down in the table: whichever worker has marked it, alive or
 //! not, and also what a deployment has left that died as a whole.
 
+use crate::configuration::Configuration;
 use crate::dial::{Dialer, authority};
 use crate::notice::say;
 use crate::options::Options;
+use crate::parent::lock;
 use bytes::Bytes;
 use headcount::{EngineState, Table};
 use http_body_util::Empty;
@@ -15,12 +17,16 @@ use hyper::header::HOST;
 use hyper_util::rt::TokioIo;
 use std::error::Error;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-pub(crate) async fn probe(table: Table, options: Options) {
+pub(crate) async fn probe(
+    table: Table,
+    options: Options,
+    configuration: Arc<Mutex<Configuration>>,
+) {
     let dialer = Arc::new(Dialer::new(&options));
     let mut ticks = interval(options.probe_every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -50,6 +56,7 @@ pub(crate) async fn probe(table: Table, options: Options) {
                 && let Ok(true) = table.up_if_down(engine.id)
             {
                 say(format_args!("{} is back", engine.name));
+                lock(&configuration).is_up(&engine.name);
             }
         }
     }

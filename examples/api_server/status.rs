@@ -97,7 +97,7 @@ fn printable(name: &str) -> String {
     name.replace(char::is_control, "\u{fffd}")
 }
 
-fn state_name(state: EngineState) -> &'static str {
+pub(crate) fn state_name(state: EngineState) -> &'static str {
     match state {
         EngineState::Active => "active",
         EngineState::Draining => "draining",

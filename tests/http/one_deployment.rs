@@ -43,7 +43,12 @@ fn a_second_deployment_on_a_table_ends_and_the_first_serves_on() {
     );
     assert_eq!(first.state(engines[1].address), None);
     for _ in 0..8 {
-        assert_eq!(complete(&agent(), &first.url("/"), 1).unwrap().0, 200);
+        assert_eq!(
+            complete(&agent(), &first.url("/v1/completions"), 1)
+                .unwrap()
+                .0,
+            200
+        );
     }
     assert_eq!(engines[1].stat("served"), 0);
     assert_eq!(engines[0].stat("served"), 8);
@@ -58,7 +63,12 @@ fn the_next_deployment_starts_while_the_last_one_finishes_its_streams() {
     signal(last.pid(), libc::SIGTERM);
     let next = last.next_on_its_table(&addresses(&engines));
     assert!(last.ended().is_none(), "it still finishes");
-    assert_eq!(complete(&agent(), &next.url("/"), 1).unwrap().0, 200);
+    assert_eq!(
+        complete(&agent(), &next.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        200
+    );
     assert!(streams.iter_mut().all(|stream| stream.token()));
     assert_eq!(next.total(), 4, "what the last one has in flight counts");
     drop(streams);
@@ -77,11 +87,19 @@ fn a_changed_configuration_starts_and_holds() {
     let view = next.table.snapshot();
     assert_eq!(view.max_in_flight, Some(3));
     assert!(view.engines.iter().all(|e| e.max_in_flight == Some(2)) && view.engines.len() == 2);
-    let log = next.log();
-    assert!(log.contains("--max-in-flight-total: none, now 3"), "{log}");
-    assert!(log.contains(&format!("engine http://{b}: added")), "{log}");
+    let brought = |what: &str| {
+        let line = format!("brought the table to the configuration of this deployment: {what}\n");
+        eventually(&line, || next.log().contains(&line));
+    };
+    brought("--max-in-flight-total: none, now 3");
+    brought(&format!("engine http://{b}: added"));
     let streams: Vec<_> = (0..3).map(|_| next.stream(1_000_000)).collect();
-    assert_eq!(complete(&agent(), &next.url("/"), 1).unwrap().0, 503);
+    assert_eq!(
+        complete(&agent(), &next.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        503
+    );
     drop(streams);
     next.settles();
     // And back.
@@ -105,7 +123,12 @@ fn a_table_that_the_command_has_made_is_taken() {
         .map(|engine| engine.name)
         .collect();
     assert_eq!(names, [format!("http://{}", engine.address)]);
-    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    assert_eq!(
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        200
+    );
 }
 
 #[test]
@@ -115,16 +138,46 @@ fn what_another_process_changes_is_said() {
     let table = Table::open(deployment.table_path()).unwrap();
     let added = table.add(&Engine::named("http://127.0.0.1:1")).unwrap();
     let said = |what: &str| {
-        let line = format!("another process has changed the table: {what}");
+        let line = format!("another process has changed the table: {what}\n");
         eventually(&line, || deployment.log().contains(&line));
     };
     said("engine http://127.0.0.1:1: added");
     table.set_weight(added, 2.5).unwrap();
-    said("engine http://127.0.0.1:1: weight 2.5, max_in_flight none, max_tokens none");
+    said("engine http://127.0.0.1:1: weight 1, now 2.5");
+    table.set_max_in_flight(added, Some(7)).unwrap();
+    said("engine http://127.0.0.1:1: max_in_flight none, now 7");
     table.remove(added).unwrap();
     said("engine http://127.0.0.1:1: removed");
+    table.set_total_max_in_flight(Some(5)).unwrap();
+    said("all engines together: max_in_flight none, now 5");
+    table.set_total_max_in_flight(Some(8)).unwrap();
+    said("all engines together: max_in_flight 5, now 8");
+    table.set_total_max_tokens(Some(9000)).unwrap();
+    said("all engines together: max_tokens none, now 9000");
     let lines = deployment.log().matches("another process").count();
-    assert_eq!(lines, 3, "{}", deployment.log());
+    assert_eq!(lines, 7, "{}", deployment.log());
+}
+
+#[test]
+fn caps_that_another_process_sets_stand_until_the_list_is_read_again() {
+    let engines = MockEngine::several(1, "0.002");
+    let list = format!("http://{}\n", engines[0].address);
+    let options = ["--max-in-flight-total", "5"];
+    let deployment = Deployment::start_by_file(&list, &options);
+    let table = Table::open(deployment.table_path()).unwrap();
+    table.set_total_max_in_flight(Some(1)).unwrap();
+    table.set_total_max_tokens(Some(9000)).unwrap();
+    let said = |line: &str| eventually(line, || deployment.log().contains(line));
+    said("all engines together: max_in_flight 5, now 1\n");
+    let stream = deployment.stream(1_000_000);
+    let url = deployment.url("/v1/completions");
+    assert_eq!(complete(&agent(), &url, 1).unwrap().0, 503);
+    signal(deployment.pid(), libc::SIGHUP);
+    said("SIGHUP: --max-in-flight-total: 1, now 5\n");
+    said("SIGHUP: all engines together: max_tokens 9000, now none\n");
+    assert_eq!(complete(&agent(), &url, 1).unwrap().0, 200);
+    drop(stream);
+    deployment.settles();
 }
 
 #[test]
@@ -158,6 +211,52 @@ fn a_table_without_room_for_all_workers_is_told_of_in_words_of_this_program() {
 }
 
 #[test]
+fn an_engine_that_an_operator_drains_or_takes_down_is_said() {
+    let engines = MockEngine::several(2, "0.002");
+    let deployment = Deployment::start_with_log(&addresses(&engines));
+    let table = Table::open(deployment.table_path()).unwrap();
+    let name = format!("http://{}", engines[0].address);
+    let engine = table.find(&name).unwrap();
+    let said = |line: &str, times| {
+        eventually(line, || deployment.log().matches(line).count() == times);
+    };
+    table.drain(engine).unwrap();
+    let drained =
+        format!("another process has changed the table: engine {name}: active, now draining\n");
+    said(&drained, 1);
+    table.up(engine).unwrap();
+    let back =
+        format!("another process has changed the table: engine {name}: draining, now active\n");
+    said(&back, 1);
+    // One that is well is soon back, maybe before the parent looks.
+    let dead = engines.into_iter().next().unwrap().kill();
+    assert_eq!(format!("http://{dead}"), name);
+    table.down(engine).unwrap();
+    said(
+        &format!("engine {name}: active, now down; it is probed until it answers\n"),
+        1,
+    );
+    table.up(engine).unwrap();
+    said(
+        &format!("another process has changed the table: engine {name}: down, now active\n"),
+        1,
+    );
+    assert_eq!(deployment.log().matches("another process").count(), 3);
+    // What probes bring back is said once, in words of its own.
+    table.down(engine).unwrap();
+    said(
+        &format!("engine {name}: active, now down; it is probed until it answers\n"),
+        2,
+    );
+    let again = MockEngine::again(dead, "0.002");
+    said(&format!("{name} is back\n"), 1);
+    table.drain(engine).unwrap();
+    said(&drained, 2);
+    assert_eq!(deployment.log().matches("another process").count(), 4);
+    drop(again);
+}
+
+#[test]
 fn a_reload_says_what_it_has_changed() {
     let engines = MockEngine::several(3, "0.002");
     let [a, b, c] = [0, 1, 2].map(|engine| engines[engine].address);
@@ -188,5 +287,9 @@ fn a_reload_says_what_it_has_changed() {
     assert!(log.contains(&cap), "{log}");
     // A list with a mistake in it changes nothing, and says where it is.
     reload("http://[::1\n", "engines, line 1: ");
-    assert!(!deployment.log().contains("another process"), "{log}");
+    let log = deployment.log();
+    let drained =
+        format!("another process has changed the table: engine http://{a}: active, now draining");
+    assert!(log.contains(&drained), "{log}");
+    assert_eq!(log.matches("another process").count(), 1, "{log}");
 }
