@@ -3,7 +3,8 @@
 use crate::engine_list::Entry;
 use clap::{Parser, ValueEnum, value_parser};
 use headcount::Policy;
-use std::net::SocketAddr;
+use hyper::http::uri::PathAndQuery;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use std::time::Duration;
 #[command(name = "api_server")]
 pub(crate) struct Options {
     /// Where to listen; port 0 for any that is free, which is then printed
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000")]
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000", value_parser = socket_address)]
     pub(crate) listen: SocketAddr,
 
     /// Worker processes, 1 to 64
@@ -119,7 +120,7 @@ pub(crate) struct Options {
     pub(crate) drain_timeout: Duration,
 
     /// What an engine that is down is asked for; it is back when the answer is a 2xx
-    #[arg(long, value_name = "PATH", default_value = "/health")]
+    #[arg(long, value_name = "PATH", default_value = "/health", value_parser = path)]
     pub(crate) probe_path: String,
 
     /// How often it is asked, in seconds
@@ -131,7 +132,7 @@ pub(crate) struct Options {
     pub(crate) access_log: bool,
 
     /// Be a mock engine at this address, and nothing else
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
     pub(crate) mock_engine: Option<SocketAddr>,
 
     /// How long a mock engine takes to decode a token for an empty batch, in seconds
@@ -202,6 +203,26 @@ impl Options {
     /// Whether tokens are counted: they cost a look into the body.
     pub(crate) fn counts_tokens(&self) -> bool {
         self.policy == Routing::Tokens || self.max_tokens.is_some()
+    }
+}
+
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        let is_host = text.parse::<IpAddr>().is_ok();
+        let port = text.rsplit(':').next().filter(|_| !is_host);
+        let port: u16 = port.and_then(|port| port.parse().ok()).unwrap_or(8000);
+        format!(
+            "expected an IP address and a port: 127.0.0.1:{port} for clients on this host, 0.0.0.0:{port} or [::]:{port} for all"
+        )
+    })
+}
+
+/// What may stand in a request's first line.
+fn path(text: &str) -> Result<String, String> {
+    let is_path = text.starts_with('/') && !text.contains('#');
+    match is_path && text.parse::<PathAndQuery>().is_ok() {
+        true => Ok(text.to_owned()),
+        false => Err("expected a path that begins with /, encoded as in a URL".to_owned()),
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod again;
+mod arguments;
 mod batches;
 mod bodies;
 mod clients;
