@@ -3,9 +3,10 @@
 //! Each address is written in one way, so that one engine is one row of the table: the host in lower
 //! case, IP addresses in their shortest form, the port always there.
 
+use crate::engine_list::shown;
 use headcount::MAX_NAME_LEN;
 use std::borrow::Cow;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fmt::{self, Display, Formatter};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::str::FromStr;
@@ -68,6 +69,17 @@ fn interface(name: &str) -> Result<u32, String> {
     }
 }
 
+/// The name of a network interface.
+fn name_of(number: u32) -> Result<String, String> {
+    let mut name = [0; libc::IF_NAMESIZE];
+    // SAFETY: writes a name that ends with a zero into memory that has room for the longest.
+    if unsafe { libc::if_indextoname(number, name.as_mut_ptr().cast()) }.is_null() {
+        return Err(format!("this host has no network interface {number}"));
+    }
+    let name = CStr::from_bytes_until_nul(&name).map_err(|e| e.to_string())?;
+    Ok(name.to_string_lossy().into_owned())
+}
+
 impl Display for Address {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let port = self.port;
@@ -83,7 +95,7 @@ impl FromStr for Address {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        parse(text).map_err(|why| format!("{text:?} {why}; an engine is http://HOST:PORT"))
+        parse(text).map_err(|why| format!("{} {why}; an engine is http://HOST:PORT", shown(text)))
     }
 }
 
@@ -163,10 +175,8 @@ fn read_ipv6(text: &str) -> Result<Host, String> {
         Some(zone) if zone.is_empty() || !zone.chars().all(is_of_zone) => {
             Err("does not name a network interface behind the %25".to_owned())
         }
-        Some(zone) => {
-            let host = Host::OnLink(ip, zone.to_owned());
-            interface(zone).map(|_| host)
-        }
+        // An interface has a number, a name, and maybe more names. Only the name that it goes by is kept.
+        Some(zone) => Ok(Host::OnLink(ip, name_of(interface(zone)?)?)),
     }
 }
 
@@ -229,6 +239,7 @@ mod tests {
         assert_eq!(name("http://[::ffff:10.0.0.1]:8"), "http://10.0.0.1:8");
         assert_eq!(name("http://[FE80::1%25lo]:8"), "http://[fe80::1%25lo]:8");
         assert_eq!(name("http://[fe80::1%lo]:8"), "http://[fe80::1%25lo]:8");
+        assert_eq!(name("http://[fe80::1%251]:8"), "http://[fe80::1%25lo]:8");
     }
 
     #[test]
@@ -259,6 +270,20 @@ mod tests {
         ] {
             let refused = text.parse::<Address>().expect_err(text);
             assert!(refused.contains(why), "{text}: {refused}");
+        }
+    }
+
+    #[test]
+    fn of_a_long_line_the_beginning_is_shown() {
+        for long in [
+            "x".repeat(1 << 20),
+            format!("http://a:{}", "é".repeat(1 << 20)),
+        ] {
+            let refused = long.parse::<Address>().expect_err("it is no address");
+            assert!(
+                refused.len() < 400 && refused.contains("bytes)"),
+                "{refused}"
+            );
         }
     }
 

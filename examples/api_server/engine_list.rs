@@ -4,7 +4,14 @@ use crate::address::Address;
 use crate::error::Error;
 use crate::options::Options;
 use headcount::{Deployment, Engine, EngineState, Table};
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::str::FromStr;
+
+/// How much of a word with a mistake in it is shown, in characters.
+const SHOWN: usize = 80;
 
 /// An engine of the list: `http://HOST:PORT [weight=W] [max_in_flight=N] [max_tokens=N]`.
 #[derive(Clone, PartialEq, Debug)]
@@ -43,7 +50,8 @@ impl FromStr for Entry {
         let mut entry = Self::at(address.parse()?);
         for word in words {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
-            let wrong = || format!("{word:?} is no {key}, which is a positive number");
+            let shown = shown(word);
+            let wrong = || format!("{shown} is no {key}, which is a positive number");
             let number = || value.parse().ok().filter(|n| *n > 0).ok_or_else(wrong);
             match key {
                 "weight" => {
@@ -55,15 +63,45 @@ impl FromStr for Entry {
                 }
                 "max_in_flight" => entry.max_in_flight = Some(number()?),
                 "max_tokens" => entry.max_tokens = Some(number()?),
-                _ => {
-                    return Err(format!(
-                        "{word:?} is not known; after the address come weight=, max_in_flight= and max_tokens="
-                    ));
-                }
+                _ => return Err(unknown(word)),
             }
         }
         Ok(entry)
     }
+}
+
+fn unknown(word: &str) -> String {
+    format!(
+        "{} is not known; after the address come weight=, max_in_flight= and max_tokens=",
+        shown(word)
+    )
+}
+
+/// A word as a message shows it: in quotes, and its beginning alone if it is long.
+pub(crate) fn shown(word: &str) -> String {
+    match word.char_indices().nth(SHOWN) {
+        None => format!("{word:?}"),
+        Some((end, _)) => format!("{:?}... ({} bytes)", &word[..end], word.len()),
+    }
+}
+
+/// The text of a file. A pipe is refused: it would keep the parent waiting for who writes into it, and has
+/// nothing left for the next reload.
+fn text_of(path: &Path) -> io::Result<String> {
+    // Else a pipe is waited for before it can be looked at.
+    let mut file = (OpenOptions::new().read(true))
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    // Some editors mark a file as UTF-8 with these bytes.
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
 }
 
 /// The list that the options give; none if they give none.
@@ -72,8 +110,7 @@ pub(crate) fn read(options: &Options) -> Result<Option<Vec<Entry>>, Error> {
         None if options.engines.is_empty() => return Ok(None),
         None => (options.engines.clone(), "--engine".to_owned()),
         Some(path) => {
-            let text = std::fs::read_to_string(path);
-            let text = text.map_err(|source| Error::EnginesUnreadable {
+            let text = text_of(path).map_err(|source| Error::EnginesUnreadable {
                 path: path.clone(),
                 source,
             })?;

@@ -163,6 +163,35 @@ fn without_a_file_there_is_nothing_to_read_again() {
 
 /// `HOST:PORT` of an engine whose name, `http://` included, has so many bytes.
 fn address_of(length: usize) -> String {
+#[test]
+fn a_list_may_begin_with_a_byte_order_mark() {
+    let engines = MockEngine::several(2, "0.002");
+    let [a, b] = [0, 1].map(|engine| engines[engine].address);
+    let deployment = Deployment::start_with_file(&format!("\u{feff}http://{a}\r\n"));
+    assert_eq!(deployment.state(a), Some(EngineState::Active));
+    reload(&deployment, &format!("\u{feff}# both\n{}", list(&[a, b])));
+    eventually("the list", || deployment.state(b).is_some());
+}
+
+#[test]
+fn a_list_that_is_a_pipe_keeps_no_parent_waiting() {
+    let engines = MockEngine::several(2, "0.002");
+    let [a, b] = [0, 1].map(|engine| engines[engine].address);
+    let deployment = Deployment::start_with_file(&list(&[a]));
+    std::fs::remove_file(deployment.file()).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(deployment.file())
+        .status();
+    assert!(made.unwrap().success());
+    signal(deployment.pid(), libc::SIGHUP);
+    eventually("its refusal", || {
+        deployment.log().contains("it is no regular file")
+    });
+    std::fs::remove_file(deployment.file()).unwrap();
+    reload(&deployment, &list(&[a, b]));
+    eventually("the list", || deployment.state(b).is_some());
+}
+
     let host = length - "http://".len() - ":1".len();
     format!("{}:1", "h".repeat(host))
 }
