@@ -134,21 +134,22 @@ impl Engine {
         self: Arc<Self>,
         request: Request<Incoming>,
     ) -> Result<Response<Reply>, Infallible> {
-        match request.uri().path() {
+        let path = request.uri().path().to_owned();
+        match path.as_str() {
             "/health" => return Ok(plain(StatusCode::OK, "{}".to_owned())),
             "/stats" => return Ok(plain(StatusCode::OK, self.stats())),
-            "/v1/models" => return Ok(plain(StatusCode::OK, openai::models())),
-            _ => {}
+            openai::MODELS => return Ok(plain(StatusCode::OK, openai::models())),
+            openai::CHAT | openai::COMPLETIONS => {}
+            _ => return Ok(not_found(&path)),
         }
-        let path = request.uri().path().to_owned();
         let Ok(body) = request.into_body().collect().await else {
             return Ok(plain(StatusCode::BAD_REQUEST, "{}".to_owned()));
         };
         let asked = match Asked::read(&path, &body.to_bytes()) {
             Ok(asked) => asked,
             Err(error) => {
-                let error = serde_json::json!({"error": {"message": error.to_string()}});
-                return Ok(plain(StatusCode::BAD_REQUEST, error.to_string()));
+                let error = openai::error(&error.to_string(), "bad_request");
+                return Ok(plain(StatusCode::BAD_REQUEST, error));
             }
         };
         let running = Running::start(&self);
@@ -177,6 +178,17 @@ impl Engine {
     }
 }
 
+/// So that a mistake in a path shows here, and not first with a real engine.
+fn not_found(path: &str) -> Response<Reply> {
+    let message = format!(
+        "a mock engine has no {path}; it has {}, {} and {}",
+        openai::CHAT,
+        openai::COMPLETIONS,
+        openai::MODELS
+    );
+    plain(StatusCode::NOT_FOUND, openai::error(&message, "not_found"))
+}
+
 fn plain(status: StatusCode, content: String) -> Response<Reply> {
     let mut response = Response::new(Either::Left(Full::new(Bytes::from(content))));
     *response.status_mut() = status;
@@ -187,7 +199,7 @@ fn plain(status: StatusCode, content: String) -> Response<Reply> {
 
 /// Waits for so many steps.
 async fn wait(mut steps: watch::Receiver<u64>, count: u64) {
-    let end = *steps.borrow_and_update() + count;
+    let end = steps.borrow_and_update().saturating_add(count);
     // Fails when there will be no more steps.
     let _ = steps.wait_for(|step| *step >= end).await;
 }

@@ -1,5 +1,5 @@
 //! What a mock engine understands and says of OpenAI's API: chat, completions, models. It answers with as many
-//! words as tokens were asked for, and looks at nothing else.
+//! choices and words as were asked for, and looks at nothing else.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -9,12 +9,21 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const MODEL: &str = "mock";
 const WORD: &str = " token";
+/// The most answers to one prompt, as with OpenAI. Another `n` is taken for 1.
+const MOST_ANSWERS: u64 = 128;
+
+/// Where requests are answered.
+pub(crate) const CHAT: &str = "/v1/chat/completions";
+pub(crate) const COMPLETIONS: &str = "/v1/completions";
+pub(crate) const MODELS: &str = "/v1/models";
 
 #[derive(Debug, Deserialize)]
 struct Fields {
     model: Option<String>,
     max_tokens: Option<u64>,
     max_completion_tokens: Option<u64>,
+    n: Option<Value>,
+    prompt: Option<Value>,
     #[serde(default)]
     stream: bool,
     stream_options: Option<StreamOptions>,
@@ -31,6 +40,8 @@ struct StreamOptions {
 pub(crate) struct Asked {
     pub(crate) stream: bool,
     tokens: u64,
+    /// Answers to all prompts.
+    choices: u64,
     is_chat: bool,
     wants_usage: bool,
     prompt_tokens: u64,
@@ -47,7 +58,16 @@ impl Asked {
             [] => serde_json::from_slice(b"{}")?,
             body => serde_json::from_slice(body)?,
         };
-        let is_chat = path.ends_with("/chat/completions");
+        let is_chat = path == CHAT;
+        let answers = fields.n.as_ref().and_then(Value::as_u64);
+        let answers = answers.filter(|n| (1..=MOST_ANSWERS).contains(n));
+        let prompts = match &fields.prompt {
+            // A list of numbers is one prompt, of tokens.
+            Some(Value::Array(prompts)) if !is_chat && !prompts.iter().all(Value::is_number) => {
+                prompts.len().max(1) as u64
+            }
+            _ => 1,
+        };
         let number = NUMBER.fetch_add(1, Relaxed);
         let id = match is_chat {
             true => format!("chatcmpl-{number}"),
@@ -59,6 +79,7 @@ impl Asked {
             tokens: (fields.max_completion_tokens)
                 .or(fields.max_tokens)
                 .unwrap_or(16),
+            choices: prompts * answers.unwrap_or(1),
             is_chat,
             wants_usage: fields.stream_options.is_some_and(|o| o.include_usage),
             // As good a guess as any.
@@ -77,19 +98,27 @@ impl Asked {
     /// The answer in one piece.
     pub(crate) fn whole(&self) -> String {
         let text = WORD.repeat(self.tokens as usize);
-        let mut choice = json!({"index": 0, "finish_reason": "length", "logprobs": null});
-        match self.is_chat {
-            true => choice["message"] = json!({"role": "assistant", "content": text}),
-            false => choice["text"] = json!(text),
-        }
-        let mut answer = self.frame(json!([choice]), false);
+        let choice = |index| {
+            let mut choice = json!({"index": index, "finish_reason": "length", "logprobs": null});
+            match self.is_chat {
+                true => choice["message"] = json!({"role": "assistant", "content": text}),
+                false => choice["text"] = json!(text),
+            }
+            choice
+        };
+        let mut answer = self.frame((0..self.choices).map(choice).collect(), false);
         answer["usage"] = self.usage();
         answer.to_string()
     }
 
-    /// The event of a token of a stream.
+    /// The events of a step of a stream: a token of each choice.
     pub(crate) fn piece(&self, number: u64) -> Bytes {
-        let mut choice = json!({"index": 0, "finish_reason": null, "logprobs": null});
+        let events = (0..self.choices).map(|index| self.token(number, index));
+        events.collect::<String>().into()
+    }
+
+    fn token(&self, number: u64, index: u64) -> String {
+        let mut choice = json!({"index": index, "finish_reason": null, "logprobs": null});
         if number + 1 == self.tokens {
             choice["finish_reason"] = json!("length");
         }
@@ -106,7 +135,7 @@ impl Asked {
         let usage = self.wants_usage.then(|| {
             let mut frame = self.frame(json!([]), true);
             frame["usage"] = self.usage();
-            event(&frame)
+            Bytes::from(event(&frame))
         });
         (usage.into_iter()).chain([Bytes::from_static(b"data: [DONE]\n\n")])
     }
@@ -129,18 +158,24 @@ impl Asked {
     fn usage(&self) -> Value {
         json!({
             "prompt_tokens": self.prompt_tokens,
-            "completion_tokens": self.tokens,
-            "total_tokens": self.prompt_tokens + self.tokens,
+            "completion_tokens": self.tokens.saturating_mul(self.choices),
+            "total_tokens": (self.tokens.saturating_mul(self.choices)).saturating_add(self.prompt_tokens),
         })
     }
 }
 
-fn event(content: &Value) -> Bytes {
-    Bytes::from(format!("data: {content}\n\n"))
+fn event(content: &Value) -> String {
+    format!("data: {content}\n\n")
 }
 
-/// The answer to `/v1/models`.
+/// The answer to `MODELS`.
 pub(crate) fn models() -> String {
     let model = json!({"id": MODEL, "object": "model", "created": 0, "owned_by": "headcount"});
     json!({"object": "list", "data": [model]}).to_string()
+}
+
+/// An error in OpenAI's form.
+pub(crate) fn error(message: &str, code: &str) -> String {
+    let kind = "invalid_request_error";
+    json!({"error": {"message": message, "type": kind, "param": null, "code": code}}).to_string()
 }

@@ -58,7 +58,12 @@ fn the_table_has_the_one_form() {
     let deployment = Deployment::start_by_file(&list, &[]);
     let engines = deployment.table.snapshot().engines;
     assert_eq!(engines[0].name, format!("http://localhost:{port}"));
-    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    assert_eq!(
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        200
+    );
     deployment.settles();
 }
 
@@ -108,7 +113,10 @@ fn a_link_local_address_is_reached_over_its_interface() {
         });
         let list = format!("http://[fe80::77%25lo]:{port}");
         let deployment = Deployment::start_by_file(&list, &["--workers=1"]);
-        let answer = agent().get(deployment.url("/")).call().unwrap();
+        let answer = agent()
+            .get(deployment.url("/v1/completions"))
+            .call()
+            .unwrap();
         assert_eq!(answer.status(), 200);
         // Which interface it is, is this host's business.
         let head = heads.join().unwrap().to_lowercase();

@@ -63,7 +63,7 @@ fn half_a_request_holds_nothing_for_long() {
 }
 
 /// The head of a request with a body of 100 bytes, without its end.
-const HALF_HEAD: &str = "POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 100\r\n";
+const HALF_HEAD: &str = "POST /v1/completions HTTP/1.1\r\nHost: test\r\nContent-Length: 100\r\n";
 
 #[test]
 fn two_halves_of_a_request_are_one() {
@@ -131,7 +131,7 @@ fn bodies_have_a_limit() {
     let engines = MockEngine::several(1, "0.002");
     let options = ["--max-body", "200000"];
     let deployment = Deployment::start(&addresses(&engines), &options);
-    let url = deployment.url("/");
+    let url = deployment.url("/v1/completions");
     let body = |length: usize| {
         let start = "{\"max_tokens\":1}";
         format!("{start}{}", " ".repeat(length - start.len()))
@@ -140,7 +140,7 @@ fn bodies_have_a_limit() {
     assert_eq!(post(200_000), 200);
     assert_eq!(post(200_001), 413);
     // One that does not say how long it is, and is found out on the way.
-    let head = "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = "POST /v1/completions HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
     let mut stream = Stream::send(deployment.address, head);
     let chunk = format!("{:x}\r\n{}\r\n", 50_000, " ".repeat(50_000));
     for _ in 0..5 {
@@ -156,7 +156,7 @@ fn bodies_have_a_limit() {
 fn a_small_body_has_a_limit_too() {
     let engines = MockEngine::several(1, "0.002");
     let deployment = Deployment::start(&addresses(&engines), &["--max-body", "1000"]);
-    let head = "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = "POST /v1/completions HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
     for (length, status) in [(1000, 200), (1001, 413)] {
         let body = format!("{{\"max_tokens\":1}}{}", " ".repeat(length - 16));
         let chunks = format!("{head}{length:x}\r\n{body}\r\n0\r\n\r\n");
@@ -170,7 +170,7 @@ fn a_small_body_has_a_limit_too() {
 fn a_body_that_makes_no_sense_is_the_clients_mistake() {
     let engines = MockEngine::several(1, "0.002");
     let deployment = Deployment::start(&addresses(&engines), &[]);
-    let head = "POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = "POST /v1/completions HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
     let mut stream = Stream::send(deployment.address, &format!("{head}no length\r\n"));
     assert_eq!(stream.status(), 400);
     assert!(stream.rest().0.contains("body_broken_off"));

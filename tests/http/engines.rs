@@ -76,7 +76,7 @@ fn an_engine_that_answers_garbage_is_a_bad_gateway() {
             }
         });
         let deployment = Deployment::start(&[engine], &[]);
-        let (status, body) = complete(&agent(), &deployment.url("/"), 1).unwrap();
+        let (status, body) = complete(&agent(), &deployment.url("/v1/completions"), 1).unwrap();
         assert_eq!(status, 502, "{garbage:?}: {body}");
         assert!(body.contains("engine_broke_off"), "{body}");
         deployment.settles();
@@ -88,7 +88,7 @@ fn an_engine_that_never_answers_is_given_up() {
     let engine = odd_engine(|connection| while !read_head(connection).is_empty() {});
     let options = ["--first-byte-timeout", "0.3"];
     let deployment = Deployment::start(&[engine], &options);
-    let (status, body) = complete(&agent(), &deployment.url("/"), 1).unwrap();
+    let (status, body) = complete(&agent(), &deployment.url("/v1/completions"), 1).unwrap();
     assert_eq!(status, 504, "{body}");
     deployment.settles();
 }
@@ -172,7 +172,12 @@ fn a_connection_that_is_not_used_is_closed() {
         let _ = ended.lock().unwrap().send(());
     });
     let deployment = Deployment::start(&[engine], &["--workers=1"]);
-    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    assert_eq!(
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        200
+    );
     assert!(has_ended.recv_timeout(Duration::from_secs(60)).is_ok());
     assert_eq!(deployment.workers().len(), 1);
 }
@@ -209,7 +214,7 @@ fn want_of_descriptors_is_no_fault_of_an_engine() {
         }
     });
     let deployment = Deployment::start(&[engine], &["--workers=1"]);
-    let request = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n";
+    let request = "POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n";
     let mut client = Stream::send(deployment.address, request);
     assert_eq!(client.status(), 200);
     let worker = deployment.workers()[0];
@@ -308,7 +313,7 @@ fn an_engine_that_closes_idle_connections_loses_no_request() {
     });
     let deployment = Deployment::start(&[engine], &["--workers=1"]);
     let worker = deployment.workers()[0];
-    let request = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n";
+    let request = "POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 0\r\n\r\n";
     let mut client = Stream::send(deployment.address, request);
     for _ in 0..30 {
         assert_eq!(client.status(), 200);
@@ -336,7 +341,10 @@ fn a_body_that_could_not_be_delivered_is_delivered_elsewhere_whole() {
         "x".repeat(3 << 20)
     );
     for _ in 0..4 {
-        let mut answer = agent().post(deployment.url("/")).send(&body).unwrap();
+        let mut answer = agent()
+            .post(deployment.url("/v1/completions"))
+            .send(&body)
+            .unwrap();
         assert_eq!(answer.status(), 200);
         let text = answer.body_mut().read_to_string().unwrap();
         assert_eq!(text.matches(" token").count(), 3);

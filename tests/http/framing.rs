@@ -296,7 +296,8 @@ fn a_request_whose_end_or_coding_is_unclear_is_refused() {
         ("1.1", "Content-Length : 5\r\n", 400),
         ("1.1", "X-Folded: a\r\n b\r\nContent-Length: 5\r\n", 400),
     ] {
-        let request = format!("POST / HTTP/{version}\r\nHost: t\r\n{lines}\r\n0\r\n\r\n");
+        let request =
+            format!("POST /v1/completions HTTP/{version}\r\nHost: t\r\n{lines}\r\n0\r\n\r\n");
         let next = "GET /next HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
         let mut stream = Stream::send(deployment.address, &format!("{request}{next}"));
         assert_eq!(stream.status(), status, "{version} {lines:?}");
@@ -376,7 +377,7 @@ fn an_answer_before_the_body_is_there_is_passed_on() {
         }
     });
     let deployment = Deployment::start(&[engine], &["--workers=1", "--max-held", "100"]);
-    let head = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n";
+    let head = "POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 1000000\r\n\r\n";
     let mut stream = Stream::send(deployment.address, &format!("{head}{}", "x".repeat(200)));
     assert_eq!(stream.status(), 413);
     assert_eq!(stream.bytes(3), b"no\n");

@@ -18,7 +18,7 @@ fn begin_streams(deployment: &Deployment, count: usize) -> Vec<Stream> {
 /// Sends requests until a worker has found that the engine is down.
 fn find_down(deployment: &Deployment, dead: SocketAddr) {
     eventually("its being found down", || {
-        let answer = complete(&agent(), &deployment.url("/"), 1);
+        let answer = complete(&agent(), &deployment.url("/v1/completions"), 1);
         assert_eq!(answer.unwrap().0, 200, "another one answers");
         deployment.state(dead) == Some(EngineState::Down)
     });
@@ -87,7 +87,12 @@ fn capacity_is_back_after_workers_that_held_it_were_killed() {
     for round in 0..3 {
         let streams = begin_streams(&deployment, 8);
         assert_eq!(deployment.in_flight(), [4, 4], "round {round}");
-        assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 503);
+        assert_eq!(
+            complete(&agent(), &deployment.url("/v1/completions"), 1)
+                .unwrap()
+                .0,
+            503
+        );
         for worker in deployment.workers() {
             signal(worker, libc::SIGKILL);
         }
@@ -232,7 +237,7 @@ fn without_any_engine_requests_are_refused_and_health_says_so() {
     let mut engines = MockEngine::several(1, "0.002");
     let deployment = Deployment::start(&addresses(&engines), &[]);
     let dead = engines.remove(0).kill();
-    let (status, body) = complete(&agent(), &deployment.url("/"), 1).unwrap();
+    let (status, body) = complete(&agent(), &deployment.url("/v1/completions"), 1).unwrap();
     assert_eq!(status, 503, "{body}");
     assert!(body.contains("no_engine"), "{body}");
     let health = || {
@@ -245,7 +250,12 @@ fn without_any_engine_requests_are_refused_and_health_says_so() {
     assert_eq!(health(), 503);
     engines.push(MockEngine::again(dead, "0.002"));
     eventually("its return", || health() == 200);
-    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    assert_eq!(
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        200
+    );
     deployment.settles();
 }
 
@@ -297,7 +307,12 @@ fn the_next_deployment_finds_a_table_that_works() {
     }
     let deployment = deployment.replace(&all);
     assert_eq!(deployment.state(dead), Some(EngineState::Down));
-    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    assert_eq!(
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        200
+    );
     engines.push(MockEngine::again(dead, "0.002"));
     eventually("its return", || {
         deployment.state(dead) == Some(EngineState::Active)

@@ -122,7 +122,10 @@ fn who_is_refused_is_told_so_as_openai_would() {
     }
     // Also a client that sends all before it listens.
     let large = format!("{{\"prompt\":\"{}\"}}", "x".repeat(3 << 20));
-    let answer = agent().post(deployment.url("/")).send(large).unwrap();
+    let answer = agent()
+        .post(deployment.url("/v1/completions"))
+        .send(large)
+        .unwrap();
     assert_eq!(answer.status(), 503);
     assert_eq!(deployment.in_flight(), [2, 2]);
     drop(streams);
@@ -134,12 +137,17 @@ fn the_cap_of_all_engines_together_holds_too() {
     let engines = MockEngine::several(2, "0.05");
     let deployment = Deployment::start(&addresses(&engines), &["--max-in-flight-total", "3"]);
     let streams: Vec<_> = (0..3).map(|_| deployment.stream(100_000)).collect();
-    let refused = complete(&agent(), &deployment.url("/"), 1).unwrap();
+    let refused = complete(&agent(), &deployment.url("/v1/completions"), 1).unwrap();
     assert_eq!(refused.0, 503, "{}", refused.1);
     assert!(spread(&deployment.in_flight()) <= 1);
     drop(streams);
     deployment.settles();
-    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    assert_eq!(
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        200
+    );
 }
 
 #[test]

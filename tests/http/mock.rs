@@ -78,3 +78,82 @@ fn completions_have_all_fields_and_models_are_listed() {
     let models: Value = serde_json::from_str(&models).unwrap();
     assert_eq!(models["data"][0]["id"], "mock");
 }
+
+#[test]
+fn each_prompt_has_as_many_answers_as_were_asked_for() {
+    let engines = MockEngine::several(1, "0.001");
+    let deployment = Deployment::start(&addresses(&engines), &["--workers=1"]);
+    let indices = |choices: Vec<&Value>| -> Vec<u64> {
+        (choices
+            .iter()
+            .map(|choice| choice["index"].as_u64().unwrap()))
+        .collect()
+    };
+    for (path, asked, expected) in [
+        (
+            "/v1/completions",
+            json!({"prompt": "a", "n": 2, "max_tokens": 3}),
+            2,
+        ),
+        (
+            "/v1/completions",
+            json!({"prompt": ["a", "b"], "n": 2, "max_tokens": 3}),
+            4,
+        ),
+        (
+            "/v1/completions",
+            json!({"prompt": [1, 2, 3], "max_tokens": 3}),
+            1,
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"messages": [], "n": 3, "max_tokens": 3}),
+            3,
+        ),
+    ] {
+        let all: Vec<u64> = (0..expected).collect();
+        let answer: Value = serde_json::from_str(&post(&deployment, path, &asked)).unwrap();
+        assert_eq!(
+            indices(answer["choices"].as_array().unwrap().iter().collect()),
+            all
+        );
+        assert_eq!(answer["usage"]["completion_tokens"], 3 * expected);
+        let mut streamed = asked.clone();
+        streamed["stream"] = json!(true);
+        let events = events(&post(&deployment, path, &streamed));
+        assert_eq!(events.len() as u64, 3 * expected);
+        let last = &events[events.len() - all.len()..];
+        let choices: Vec<_> = last.iter().map(|event| &event["choices"][0]).collect();
+        assert!(
+            choices
+                .iter()
+                .all(|choice| choice["finish_reason"] == "length")
+        );
+        assert_eq!(indices(choices), all);
+    }
+}
+
+#[test]
+fn what_a_mock_engine_does_not_have_is_404() {
+    let engines = MockEngine::several(1, "0.001");
+    let deployment = Deployment::start(&addresses(&engines), &["--workers=1"]);
+    for path in [
+        "/",
+        "/nope",
+        "/v1/embeddings",
+        "//health",
+        "/v1/completions/",
+        "/x/chat/completions",
+    ] {
+        let mut answer = agent().post(deployment.url(path)).send("{}").unwrap();
+        assert_eq!(answer.status(), 404, "{path}");
+        let said = answer.body_mut().read_to_string().unwrap();
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(said["error"]["code"], "not_found");
+        let message = said["error"]["message"].as_str().unwrap();
+        assert!(
+            message.contains(path) && message.contains("/v1/chat/completions"),
+            "{message}"
+        );
+    }
+}

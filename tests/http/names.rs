@@ -63,7 +63,10 @@ fn a_resolver_that_fails_or_is_silent_does_an_engine_no_harm() {
             drop(engine);
             let _engine = MockEngine::start_at(&format!("{ELSEWHERE}:{port}"), "0.002");
             eventually("its being found where it has moved", || {
-                complete(&agent(), &deployment.url("/"), 1).unwrap().0 == 200
+                complete(&agent(), &deployment.url("/v1/completions"), 1)
+                    .unwrap()
+                    .0
+                    == 200
             });
             deployment.settles();
         },
@@ -81,7 +84,8 @@ fn an_engine_whose_address_is_unknown_leaves_its_requests_to_others() {
             let port = engine.address.port();
             let by_name = format!("http://engine.test:{port}\n");
             let both = format!("{by_name}http://{}\n", engine.address);
-            let ask = |deployment: &Deployment| complete(&agent(), &deployment.url("/"), 1);
+            let ask =
+                |deployment: &Deployment| complete(&agent(), &deployment.url("/v1/completions"), 1);
             let deployment = Deployment::start_by_file(&both, &OPTIONS);
             for _ in 0..10 {
                 assert_eq!(ask(&deployment).unwrap().0, 200);
@@ -130,7 +134,11 @@ fn an_engine_with_two_addresses_is_reached_at_the_one_that_answers() {
 
             // Probes do the same.
             let address = engine.kill();
-            let ask = || complete(&agent(), &deployment.url("/"), 1).unwrap().0;
+            let ask = || {
+                complete(&agent(), &deployment.url("/v1/completions"), 1)
+                    .unwrap()
+                    .0
+            };
             eventually("its being found down", || {
                 ask() == 503 && !is_up(&deployment)
             });

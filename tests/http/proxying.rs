@@ -111,7 +111,10 @@ fn a_request_without_an_id_gets_one_that_no_other_has() {
     let deployment = Deployment::start(&[mirror()], &[]);
     let mut ids = std::collections::BTreeSet::new();
     for _ in 0..20 {
-        let mut answer = agent().get(deployment.url("/")).call().unwrap();
+        let mut answer = agent()
+            .get(deployment.url("/v1/completions"))
+            .call()
+            .unwrap();
         let id = answer.headers()["x-request-id"]
             .to_str()
             .unwrap()
@@ -174,7 +177,7 @@ fn bodies_go_both_ways_piece_by_piece_if_none_is_held() {
         }
     });
     let deployment = Deployment::start(&[engine], &["--max-held", "0"]);
-    let head = "POST / HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = "POST /v1/completions HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
     let mut stream = Stream::send(deployment.address, head);
     for _ in 0..5 {
         // If either way were held back, this would wait for ever.

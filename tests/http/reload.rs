@@ -95,7 +95,12 @@ fn a_reload_changes_caps_and_brings_back_what_was_drained() {
     let address = engines[0].address;
     let deployment = Deployment::start_with_file(&format!("http://{address} max_in_flight=2"));
     let mut streams: Vec<_> = (0..2).map(|_| deployment.stream(1_000_000)).collect();
-    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 503);
+    assert_eq!(
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        503
+    );
     let table = headcount::Table::open(deployment.table_path()).unwrap();
     table.drain(0).unwrap();
     reload(
@@ -108,7 +113,12 @@ fn a_reload_changes_caps_and_brings_back_what_was_drained() {
     });
     assert_eq!(engine().weight, 2.5);
     streams.push(deployment.stream(1_000_000));
-    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 503);
+    assert_eq!(
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        503
+    );
     drop(streams);
     deployment.settles();
 }
@@ -138,7 +148,12 @@ fn a_list_that_makes_no_sense_changes_nothing() {
         reload(&deployment, &nonsense);
         thread::sleep(Duration::from_millis(30));
         assert_eq!(deployment.state(b), None, "{nonsense}");
-        assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+        assert_eq!(
+            complete(&agent(), &deployment.url("/v1/completions"), 1)
+                .unwrap()
+                .0,
+            200
+        );
     }
     // It has heard them all, and hears a good one.
     reload(&deployment, &list(&[a, b]));

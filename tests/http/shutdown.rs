@@ -20,7 +20,8 @@ fn with_a_delay_health_is_bad_first_and_new_requests_are_served() {
     let engines = MockEngine::several(2, "0.02");
     let options = ["--shutdown-delay", "3600"];
     let mut deployment = Deployment::start_logging(&addresses(&engines), &options, |_| {});
-    let post = "POST / HTTP/1.1\r\nHost: t\r\nContent-Length: 16\r\n\r\n{\"max_tokens\":1}";
+    let post =
+        "POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: 16\r\n\r\n{\"max_tokens\":1}";
     let mut before = Stream::send(deployment.address, post);
     assert_eq!(before.status(), 200);
     assert!(!before.head().to_lowercase().contains("connection: close"));
@@ -76,7 +77,12 @@ fn a_worker_that_is_started_during_the_delay_knows_of_it() {
         !deployment.workers().is_empty() && !deployment.workers().contains(&worker)
     });
     eventually("bad health", || get(&deployment, "/health").0 == 503);
-    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 200);
+    assert_eq!(
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        200
+    );
     signal(deployment.pid(), libc::SIGTERM);
     eventually("the end", || deployment.ended().is_some());
 }
@@ -108,7 +114,12 @@ fn liveness_says_nothing_of_the_engines() {
     let mut engines = MockEngine::several(1, "0.002");
     let deployment = Deployment::start(&addresses(&engines), &[]);
     engines.remove(0).kill();
-    assert_eq!(complete(&agent(), &deployment.url("/"), 1).unwrap().0, 503);
+    assert_eq!(
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0,
+        503
+    );
     assert_eq!(get(&deployment, "/health").0, 503);
     for _ in 0..8 {
         assert_eq!(get(&deployment, "/live").0, 200);
