@@ -24,11 +24,13 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::GracefulShutdown;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed}; // one thread has it
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
@@ -38,6 +40,8 @@ const HOUSEKEEPING: Duration = Duration::from_millis(250);
 /// How long a worker with too many clients lets the others have the next ones, and waits when it has no
 /// descriptor at all.
 const OTHERS_FIRST: Duration = Duration::from_millis(50);
+/// A failure to accept is said again when there was no other one like it for so long.
+const SAID_AGAIN: Duration = Duration::from_secs(60);
 /// How many connections it then takes in a row.
 const IN_A_ROW: u32 = 16;
 /// How long a connection for our own pages may be silent.
@@ -126,7 +130,8 @@ struct Acceptor<'a> {
     clients: &'a Arc<Clients>,
     /// How many more are taken before the others may have some, while there are too many.
     in_a_row: Cell<u32>,
-    is_failing: Cell<bool>,
+    /// How accepting has failed, and when the last time.
+    failures: RefCell<BTreeMap<Option<i32>, Instant>>,
 }
 
 impl<'a> Acceptor<'a> {
@@ -135,7 +140,7 @@ impl<'a> Acceptor<'a> {
             socket,
             clients,
             in_a_row: Cell::new(0),
-            is_failing: Cell::new(false),
+            failures: RefCell::default(),
         }
     }
 
@@ -152,21 +157,26 @@ impl<'a> Acceptor<'a> {
             }
             match self.socket.accept().await {
                 Ok((stream, peer)) => {
-                    self.is_failing.set(false);
                     self.in_a_row.set(self.in_a_row.get().saturating_sub(1));
                     return (stream, peer, self.clients.share());
                 }
                 // Having no descriptor for it is no reason to stop.
                 Err(error) => {
-                    if !self.is_failing.replace(true) {
-                        say(format_args!(
-                            "worker {}: cannot accept connections: {error}; trying again",
-                            std::process::id()
-                        ));
-                    }
+                    self.say_failure(&error);
                     sleep(OTHERS_FIRST).await;
                 }
             }
+        }
+    }
+
+    fn say_failure(&self, error: &io::Error) {
+        let mut failures = self.failures.borrow_mut();
+        let last = failures.insert(error.raw_os_error(), Instant::now());
+        if last.is_none_or(|last| last.elapsed() > SAID_AGAIN) {
+            say(format_args!(
+                "worker {}: cannot accept connections: {error}; trying again",
+                std::process::id()
+            ));
         }
     }
 }

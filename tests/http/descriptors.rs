@@ -1,13 +1,15 @@
 //! Descriptors: as many as there may be, and enough for what is begun.
 
-use crate::deployment::{Deployment, agent};
+use crate::deployment::{Deployment, agent, signal};
 use crate::engine::MockEngine;
+use crate::engines::descriptors;
 use crate::stream::Stream;
 use headcount::EngineState;
 use headcount_tests::eventually;
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Has a program started with these limits, soft and hard.
@@ -84,4 +86,33 @@ fn what_is_begun_has_descriptors_and_more_is_refused_while_our_pages_answer() {
     });
     drop(streams);
     deployment.settles();
+}
+
+#[test]
+fn that_connections_cannot_be_accepted_is_said_once_and_not_each_time() {
+    let engine = MockEngine::start("0.02");
+    let options = ["--workers=1"];
+    let deployment = Deployment::start_logging(&[engine.address], &options, |_| {});
+    let worker = deployment.workers()[0];
+    let said = || {
+        deployment
+            .log()
+            .matches("cannot accept connections")
+            .count()
+    };
+    for _ in 0..4 {
+        let before = descriptors(worker, 3);
+        let mut waiting = Stream::send(deployment.address, "GET /live HTTP/1.1\r\nHost: t\r\n\r\n");
+        eventually("a line about it", || said() >= 1);
+        // It is tried again meanwhile.
+        thread::sleep(Duration::from_millis(200));
+        descriptors(worker, before);
+        assert_eq!(waiting.status(), 200);
+    }
+    // What was said before this is in the log.
+    signal(worker, libc::SIGTERM);
+    eventually("another worker", || {
+        deployment.workers().first().is_some_and(|w| *w != worker)
+    });
+    assert_eq!(said(), 1, "{}", deployment.log());
 }

@@ -236,7 +236,7 @@ fn want_of_descriptors_is_no_fault_of_an_engine() {
 }
 
 /// Limits the descriptors of a process, which sees no number from `limit` on. Returns the limit before.
-fn descriptors(pid: i32, limit: u64) -> u64 {
+pub(crate) fn descriptors(pid: i32, limit: u64) -> u64 {
     let mut before = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
