@@ -1,6 +1,7 @@
 //! What other processes change in the table while a deployment runs, for the operator: one with the command,
 //! say. It stands until the list is read again.
 
+use crate::address::Address;
 use crate::status::state_name;
 use headcount::{EngineState, EngineView, Table};
 use std::collections::BTreeMap;
@@ -77,6 +78,9 @@ fn change_of_state(name: &str, old: EngineState, now: EngineState) -> String {
         state_name(now)
     );
     match now {
+        EngineState::Down if name.parse::<Address>().is_err() => {
+            format!("{change}; its name is no address, so it stays down until it is removed")
+        }
         // By a worker that has not reached it, and has said why, or by the operator: the table does not tell
         // which.
         EngineState::Down => format!("{change}; it is probed until it answers"),

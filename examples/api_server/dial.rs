@@ -119,8 +119,9 @@ impl Dialer {
 
     /// A stream to an engine.
     pub(crate) async fn reach(&self, engine: &str) -> Result<TcpStream, Failure> {
+        // A row of the table that another process has added. It is down for good, until it is removed.
         let address: Address =
-            (engine.parse()).map_err(|why: String| Failure::NoAddress(io::Error::other(why)))?;
+            (engine.parse()).map_err(|why: String| Failure::Engine(io::Error::other(why)))?;
         let stream = match address.known() {
             Some(Ok(address)) => self.first(&[address]).await,
             Some(Err(why)) => return Err(Failure::NoAddress(io::Error::other(why))),

@@ -1,7 +1,7 @@
 //! Engines that die in mid-answer, that talk nonsense, that say nothing.
 
 use crate::deployment::{Deployment, agent, complete, signal, stop};
-use crate::engine::{MockEngine, odd_engine, read_head, say};
+use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};
 use crate::stream::Stream;
 use headcount::{EngineState, Table};
 use headcount_tests::eventually;
@@ -351,4 +351,32 @@ fn a_body_that_could_not_be_delivered_is_delivered_elsewhere_whole() {
     }
     assert_eq!(deployment.state(dead), Some(EngineState::Down));
     deployment.settles();
+}
+
+#[test]
+fn a_row_that_is_no_address_is_marked_down_and_said_once() {
+    let engines = MockEngine::several(1, "0.002");
+    let deployment = Deployment::start_with_log(&addresses(&engines));
+    let table = Table::open(deployment.table_path()).unwrap();
+    let added = table.add(&headcount::Engine::named("gpu-7")).unwrap();
+    let is_down = || table.snapshot().engine(added).unwrap().state == EngineState::Down;
+    let ask = || {
+        complete(&agent(), &deployment.url("/v1/completions"), 1)
+            .unwrap()
+            .0
+    };
+    eventually("its being found out", || {
+        assert_eq!(ask(), 200, "the other one answers");
+        is_down()
+    });
+    let why = "gpu-7 is down: \"gpu-7\" does not start with http://; an engine is http://HOST:PORT";
+    eventually("a line about it", || deployment.log().contains(why));
+    for _ in 0..20 {
+        assert_eq!(ask(), 200);
+    }
+    assert_eq!(deployment.log().matches("gpu-7 is down").count(), 1);
+    let stays =
+        "gpu-7: active, now down; its name is no address, so it stays down until it is removed";
+    eventually("what becomes of it", || deployment.log().contains(stays));
+    assert!(is_down(), "probes do not bring it up");
 }
