@@ -18,7 +18,7 @@ use thiserror::Error;
 ///
 /// The server drops it when the last byte has been passed on or the client has left, and with it the
 /// places. A connection whose answer was not read to its end is closed then, by which the engine
-/// learns that nobody waits any more.
+/// learns that its answer is not waited for.
 pub(crate) struct Answer {
     body: Incoming,
     patience: Patience,
@@ -123,7 +123,7 @@ impl Body for Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        // Of a body whose length was said, nobody asks for the end.
+        // The server does not ask for the end of a body whose length was said.
         let is_whole = self.is_whole || self.body.is_end_stream();
         if let Some(client) = self.ends_by_close.take().filter(|_| is_whole) {
             client.has_what_the_close_ends();

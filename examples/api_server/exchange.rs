@@ -43,7 +43,7 @@ pub(crate) enum Failure {
 /// on another one, and what has, if it may be repeated, once more on a new one.
 ///
 /// If this is dropped before it is done, the connection is closed, by which the engine learns that
-/// nobody waits any more.
+/// its answer is not waited for.
 pub(crate) async fn send(
     engine: &str,
     mut message: Request<Upload>,

@@ -36,7 +36,7 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    // Whoever lists these wants a message whose end nobody can find.
+    // Without these, the end of the message could not be found.
     let needed = [header::HOST, header::CONTENT_LENGTH];
     for name in listed.iter().filter(|name| !needed.contains(name)) {
         headers.remove(name);

@@ -1,6 +1,6 @@
 //! The listening socket: made by the parent, inherited by all workers.
 //!
-//! One socket for all has one queue of connections that nobody has accepted yet. It lives as long as
+//! One socket for all has one queue of connections that are not accepted yet. It lives as long as
 //! any process has it, so a worker that is killed takes none of them along; with a socket for each
 //! worker (`SO_REUSEPORT`), the kernel resets those in the dead worker's queue. The price is that
 //! workers which are idle all wake up for a connection, and one of them gets it.

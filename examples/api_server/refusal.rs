@@ -11,7 +11,7 @@ use std::io;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Seconds after which to try again. A place may be free in a moment; nobody knows when.
+/// Seconds after which to try again. A place may be free in a moment; when is not known.
 const RETRY: HeaderValue = HeaderValue::from_static("1");
 
 /// What may be done with pages of our own.

@@ -221,7 +221,19 @@ impl Deployment {
     }
 
     pub(crate) fn wait_for_workers(&self) {
-        eventually("all workers", || self.workers().len() == self.count);
+        // Some of the deployment before may still finish.
+        let is_own = |worker: &i32| {
+            let stat = std::fs::read_to_string(format!("/proc/{worker}/stat")).unwrap_or_default();
+            // Behind the name, in brackets: the state, and the parent.
+            let parent = stat
+                .rsplit(") ")
+                .next()
+                .and_then(|rest| rest.split(' ').nth(1));
+            parent == Some(&self.pid().to_string())
+        };
+        eventually("all workers", || {
+            self.workers().into_iter().filter(is_own).count() == self.count
+        });
     }
 
     pub(crate) fn in_flight(&self) -> Vec<u32> {
@@ -322,7 +334,7 @@ pub(crate) fn stop(pid: i32) {
     eventually("its stopping", || state(pid) == Some('T'));
 }
 
-/// A loopback address of its own, and any port there. Nobody else takes that port when it is given
+/// A loopback address of its own, and any port there. No other process takes that port when it is given
 /// up, so it can be taken again.
 pub(crate) fn free_address() -> String {
     static NUMBER: AtomicU8 = AtomicU8::new(1);

@@ -1,4 +1,4 @@
-//! That somebody drains an engine stands, whatever workers and probes find out about it.
+//! An engine that an operator drains stays so, whatever workers and probes find out about it.
 
 use crate::deployment::Deployment;
 use crate::engine::{odd_engine, read_head, say};

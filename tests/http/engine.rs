@@ -35,7 +35,7 @@ impl MockEngine {
         (0..count).map(|_| Self::start(step)).collect()
     }
 
-    /// SIGKILL. Returns its address, at which nobody listens any more.
+    /// SIGKILL. Returns its address, at which no process listens any more.
     pub(crate) fn kill(self) -> SocketAddr {
         self.address
     }
@@ -54,15 +54,15 @@ impl MockEngine {
         stats[name].as_u64().unwrap()
     }
 
-    /// It soon has so many requests that somebody waits for: what is sent, or given up, is not known
-    /// to an engine at once.
+    /// It soon has so many requests whose answers are waited for: an engine does not know at once of what is
+    /// sent or given up.
     pub(crate) fn comes_to_run(&self, count: u64) {
         eventually("the engine's running as many as there are", || {
             self.stat("running") == count
         });
     }
 
-    /// It learns soon that nobody waits for what it does.
+    /// It learns soon that no client waits for what it does.
     pub(crate) fn becomes_idle(&self) {
         self.comes_to_run(0);
     }

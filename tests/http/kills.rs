@@ -115,7 +115,7 @@ fn capacity_is_back_after_workers_that_held_it_were_killed() {
 }
 
 #[test]
-fn connections_that_nobody_had_accepted_survive_the_workers() {
+fn connections_that_were_not_accepted_survive_the_workers() {
     let engines = MockEngine::several(2, "0.001");
     let deployment = Deployment::start(&addresses(&engines), &[]);
     let workers = deployment.workers();
@@ -291,7 +291,7 @@ fn the_next_deployment_finds_a_table_that_works() {
     let deployment = Deployment::start(&all, &[]);
     let dead = engines.remove(0).kill();
     find_down(&deployment, dead);
-    // Somebody drains the other one, and all die. Nobody is left who would know why.
+    // An operator drains the other one, and all die. No process is left that would know why.
     let table = Table::open(deployment.table_path()).unwrap();
     table
         .drain(table.find(&format!("http://{}", all[1])).unwrap())

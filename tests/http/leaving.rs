@@ -1,4 +1,4 @@
-//! A client that has left holds no place, whatever it has sent that nobody has read yet.
+//! A client that has left holds no place, also if it has sent bytes that were not read yet.
 
 use crate::deployment::Deployment;
 use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};

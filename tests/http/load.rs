@@ -77,7 +77,7 @@ fn caps_are_exact_over_all_workers_and_more_is_refused_at_once() {
     deployment.settles();
     println!("{served:?} served and {refused:?} refused in the race");
     // An engine counts a request down before it sends the end of the answer, so it has none now.
-    // How many met there in the race is a matter of luck; this is not: all come, and nobody leaves.
+    // How many met there in the race is a matter of luck; this is not: all come, and none leaves.
     let ask = || {
         let mut stream = Stream::ask(deployment.address, 1_000_000);
         (stream.status(), stream)

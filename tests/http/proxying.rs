@@ -248,7 +248,7 @@ fn any_worker_tells_of_the_whole_table() {
 fn health_is_good_while_one_engine_takes_requests_and_tells_of_workers_that_live() {
     let engines = MockEngine::several(2, "0.02");
     let deployment = Deployment::start(&addresses(&engines), &[]);
-    // Nobody is there to reap, to probe, or to start another worker.
+    // No process is there to reap, to probe, or to start another worker.
     stop(deployment.pid());
     let table = Table::open(deployment.table_path()).unwrap();
     table.down(1).unwrap();

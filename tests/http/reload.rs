@@ -164,21 +164,6 @@ fn a_list_that_makes_no_sense_changes_nothing() {
 }
 
 #[test]
-fn without_a_file_there_is_nothing_to_read_again() {
-    let engines = MockEngine::several(1, "0.002");
-    let deployment = Deployment::start_with_log(&[engines[0].address]);
-    let table = Table::open(deployment.table_path()).unwrap();
-    table.set_weight(0, 3.0).unwrap();
-    signal(deployment.pid(), libc::SIGHUP);
-    let line = "SIGHUP: there is no file to read the engines from again";
-    eventually(line, || deployment.log().contains(line));
-    assert!(deployment.log().contains("--engines-file"));
-    assert_eq!(deployment.table.snapshot().engines[0].weight, 3.0);
-}
-
-/// `HOST:PORT` of an engine whose name, `http://` included, has so many bytes.
-fn address_of(length: usize) -> String {
-#[test]
 fn a_list_may_begin_with_a_byte_order_mark() {
     let engines = MockEngine::several(2, "0.002");
     let [a, b] = [0, 1].map(|engine| engines[engine].address);
@@ -207,6 +192,21 @@ fn a_list_that_is_a_pipe_keeps_no_parent_waiting() {
     eventually("the list", || deployment.state(b).is_some());
 }
 
+#[test]
+fn without_a_file_there_is_nothing_to_read_again() {
+    let engines = MockEngine::several(1, "0.002");
+    let deployment = Deployment::start_with_log(&[engines[0].address]);
+    let table = Table::open(deployment.table_path()).unwrap();
+    table.set_weight(0, 3.0).unwrap();
+    signal(deployment.pid(), libc::SIGHUP);
+    let line = "SIGHUP: there is no file to read the engines from again";
+    eventually(line, || deployment.log().contains(line));
+    assert!(deployment.log().contains("--engines-file"));
+    assert_eq!(deployment.table.snapshot().engines[0].weight, 3.0);
+}
+
+/// `HOST:PORT` of an engine whose name, `http://` included, has so many bytes.
+fn address_of(length: usize) -> String {
     let host = length - "http://".len() - ":1".len();
     format!("{}:1", "h".repeat(host))
 }
