@@ -11,6 +11,7 @@ mod face;
 mod frontends;
 mod fronts;
 mod ids;
+mod life;
 mod messages;
 mod opening;
 mod process;
@@ -104,6 +105,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         publishing::FAULTS,
         frontends::FAULTS,
         ids::FAULTS,
+        life::FAULTS,
         opening::FAULTS,
         process::FAULTS,
         face::FAULTS,

@@ -1,0 +1,108 @@
+//! The life of the API servers: what they read at their start and again, and what they write.
+
+use super::{Catcher, Mutant, fault};
+
+pub(super) const FAULTS: &[Mutant] = &[
+    fault(
+        "a list that begins with a byte order mark makes no sense",
+        "examples/api_server/engine_list.rs",
+        &[(
+            "text.strip_prefix('\\u{feff}')",
+            "text.strip_prefix('\\u{fffe}')",
+        )],
+        Catcher::Test("http", "a_list_may_begin"),
+    ),
+    fault(
+        "a list that is a pipe keeps the parent waiting",
+        "examples/api_server/engine_list.rs",
+        &[("        .custom_flags(libc::O_NONBLOCK)\n", "")],
+        Catcher::Test("http", "a_list_that_is_a_pipe"),
+    ),
+    fault(
+        "a hangup without a file undoes what an operator has changed",
+        "examples/api_server/parent.rs",
+        &[(
+            "            None => Err(Error::NoFile),\n",
+            "            None => engine_list::read(self.options).and_then(|list| {\n                engine_list::apply(self.deployment, &list.unwrap_or_default(), self.options)\n            }),\n",
+        )],
+        Catcher::Test("http", "without_a_file"),
+    ),
+    fault(
+        "a row that is no address is tried for ever",
+        "examples/api_server/dial.rs",
+        &[(
+            "Failure::Engine(io::Error::other(why)))?;",
+            "Failure::NoAddress(io::Error::other(why)))?;",
+        )],
+        Catcher::Test("http", "a_row_that_is_no_address"),
+    ),
+    fault(
+        "what an operator does to the caps of all is not said",
+        "examples/api_server/configuration.rs",
+        &[(
+            "changes_of_caps(before.total, self.total)",
+            "changes_of_caps(self.total, self.total)",
+        )],
+        Catcher::Test("http", "what_another_process_changes"),
+    ),
+    fault(
+        "a full pipe stops the process that writes",
+        "examples/api_server/notice.rs",
+        &[("        if !has_thread {\n", "        if has_thread {\n")],
+        Catcher::Test("http", "the_end_does_not_wait"),
+    ),
+    fault(
+        "lines wait without end",
+        "examples/api_server/notice.rs",
+        &[(
+            "self.is_full |= self.entries.len() >= WAITING;",
+            "self.is_full |= self.entries.len() >= usize::MAX;",
+        )],
+        Catcher::Test("http", "an_access_log_that_is_not_read"),
+    ),
+    fault(
+        "the end loses lines",
+        "examples/api_server/notice.rs",
+        &[(
+            "        while queue.is_busy() {\n",
+            "        while queue.is_writing {\n",
+        )],
+        Catcher::Test("http", "the_end_loses_no_line"),
+    ),
+    fault(
+        "what is missing in the log is not said at the end",
+        "examples/api_server/notice.rs",
+        &[("    if left > 0 {\n", "    if false {\n")],
+        Catcher::Test("http", "the_end_does_not_wait"),
+    ),
+    fault(
+        "a line of the log is longer than a pipe takes in one piece",
+        "examples/api_server/record.rs",
+        &[("const ID: usize = 512;", "const ID: usize = 51_200;")],
+        Catcher::Test("http", "lines_of_the_access_log"),
+    ),
+    fault(
+        "a supervisor that does not read stops the parent",
+        "examples/api_server/systemd.rs",
+        &[("            socket.set_nonblocking(true)?;\n", "")],
+        Catcher::Test("http", "a_supervisor_that_does_not_read"),
+    ),
+    fault(
+        "a failure to accept is said again after each success",
+        "examples/api_server/worker.rs",
+        &[(
+            "                    self.in_a_row.set(self.in_a_row.get().saturating_sub(1));\n",
+            "                    self.in_a_row.set(self.in_a_row.get().saturating_sub(1));\n                    self.failures.borrow_mut().clear();\n",
+        )],
+        Catcher::Test("http", "cannot_be_accepted"),
+    ),
+    fault(
+        "a mock engine answers any path",
+        "examples/api_server/mock_engine.rs",
+        &[(
+            "            _ => return Ok(not_found(&path)),\n",
+            "            _ => {}\n",
+        )],
+        Catcher::Test("http", "what_a_mock_engine_does_not_have"),
+    ),
+];
