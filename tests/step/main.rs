@@ -8,12 +8,11 @@
 //! `step [EVERY [PAIR]]` tries every EVERYth of the instructions, by default all, of the pairs whose
 //! name contains PAIR, by default all. Fails on a violation, and if a pair never fell into its race.
 
-mod lead;
 mod pairs;
 mod rule;
 mod scene;
 
-use lead::{Lead, Strayed};
+use headcount_tests::{Lead, Strayed};
 use pairs::Pair;
 use std::process::ExitCode;
 use std::time::Instant;

@@ -4,10 +4,9 @@
 
 use super::Pair;
 use crate::Result;
-use crate::lead::Lead;
 use crate::scene::{Scene, ensure, named};
 use headcount::{Deployment, Engine, EngineState, Error, Options, Table, View};
-use headcount_tests::{Forked, Tracee};
+use headcount_tests::{Forked, Lead, Tracee};
 
 /// The cap of the table that is asked for: one more than is in flight.
 const CAP: u32 = 6;

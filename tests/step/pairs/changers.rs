@@ -3,10 +3,9 @@
 
 use super::Pair;
 use crate::Result;
-use crate::lead::Lead;
 use crate::scene::{Scene, ensure, named};
 use headcount::{Engine, EngineState, EngineView, Table, View};
-use headcount_tests::{Forked, Tracee};
+use headcount_tests::{Forked, Lead, Tracee};
 
 /// A change of the list.
 type Change = fn(&Table) -> headcount::Result<()>;

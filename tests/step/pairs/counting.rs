@@ -3,10 +3,9 @@
 use super::Pair;
 use super::changes::CHANGES;
 use crate::Result;
-use crate::lead::Lead;
 use crate::scene::{PRESSED, Scene, TOKENS, ensure, named};
 use headcount::{Engine, EngineState, EngineView, Options, Request, Table};
-use headcount_tests::Tracee;
+use headcount_tests::{Lead, Tracee};
 
 /// A request that finishes on engine 0.
 #[derive(Clone, Copy, Debug)]

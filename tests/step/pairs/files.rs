@@ -3,10 +3,9 @@
 
 use super::Pair;
 use crate::Result;
-use crate::lead::Lead;
 use crate::scene::{ensure, on};
 use headcount::{Error, FaultKind, Options, Request, Table, Verification};
-use headcount_tests::{Tracee, directory};
+use headcount_tests::{Lead, Tracee, directory};
 use std::path::Path;
 
 type Open = fn(&Path) -> headcount::Result<Table>;

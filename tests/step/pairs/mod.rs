@@ -14,7 +14,7 @@ mod statistics;
 mod turns;
 
 use crate::Result;
-use crate::lead::Lead;
+use headcount_tests::Lead;
 
 /// Two operations, and how one of them is stopped and the other done.
 pub(crate) struct Pair {

@@ -3,10 +3,9 @@
 
 use super::Pair;
 use crate::Result;
-use crate::lead::Lead;
 use crate::scene::{Scene, ensure};
 use headcount::{Engine, Table};
-use headcount_tests::Tracee;
+use headcount_tests::{Lead, Tracee};
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;

@@ -3,10 +3,9 @@
 
 use super::Pair;
 use crate::Result;
-use crate::lead::Lead;
 use crate::scene::{Scene, ensure};
 use headcount::{Error, Frontend, Table};
-use headcount_tests::Tracee;
+use headcount_tests::{Lead, Tracee};
 
 /// What another process does meanwhile. Returns the frontend that it has afterwards besides its first, if
 /// any.

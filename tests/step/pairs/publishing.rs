@@ -2,12 +2,11 @@
 
 use super::Pair;
 use crate::Result;
-use crate::lead::Lead;
 use crate::scene::{Scene, ensure};
 use headcount::{
     EngineStats, Error, Frontend, Options, PackedStats, Policy, Publisher, Table, View,
 };
-use headcount_tests::Tracee;
+use headcount_tests::{Lead, Tracee};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

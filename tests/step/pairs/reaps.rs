@@ -3,10 +3,9 @@
 
 use super::Pair;
 use crate::Result;
-use crate::lead::Lead;
 use crate::scene::{Scene, TOKENS, ensure};
 use headcount::{Engine, Error, Options, Request, Table};
-use headcount_tests::{Forked, Tracee};
+use headcount_tests::{Forked, Lead, Tracee};
 
 /// What the dead frontend holds: all that the table may.
 const HELD: [usize; 4] = [0, 0, 1, 1];

@@ -7,11 +7,10 @@
 use super::Pair;
 use super::changes::{CHANGES, Change, Promise};
 use crate::Result;
-use crate::lead::Lead;
 use crate::rule::{Asks, Load, Outcome};
 use crate::scene::{CALM, PRESSED, Scene, TOKENS, counts, ensure};
 use headcount::{Engine, Frontend, Options, Permit, Policy, Request, Table, View};
-use headcount_tests::Tracee;
+use headcount_tests::{Lead, Tracee};
 use std::time::Duration;
 
 /// A way to place a request.

@@ -2,10 +2,9 @@
 
 use super::Pair;
 use crate::Result;
-use crate::lead::Lead;
 use crate::scene::{PRESSED, Scene, ensure, named};
 use headcount::{Engine, PackedStats, Table};
-use headcount_tests::Tracee;
+use headcount_tests::{Lead, Tracee};
 
 pub(super) fn pairs() -> Vec<Pair> {
     vec![

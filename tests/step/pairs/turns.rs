@@ -2,10 +2,9 @@
 
 use super::Pair;
 use crate::Result;
-use crate::lead::Lead;
 use crate::scene::{Scene, ensure};
 use headcount::{Engine, Frontend, Options, Table};
-use headcount_tests::{Forked, Tracee};
+use headcount_tests::{Forked, Lead, Tracee};
 
 pub(super) fn pairs() -> Vec<Pair> {
     // By the counts alone, and the general way.

@@ -1,17 +1,17 @@
-//! How far the first process is led, and how it is led there quickly.
+//! How far a process is led into its operation, and how it is led there quickly.
 
-use crate::Result;
-use headcount_tests::Tracee;
+use crate::Tracee;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
+use std::error::Error;
 use std::fmt;
 use std::rc::Rc;
 
 /// The way of an operation that nothing disturbs: where it is before each of its instructions, and how
 /// often it has been there before. Empty on processors for which breakpoints are not written.
 #[derive(Debug, Default)]
-pub(crate) struct Way(Vec<(u64, usize)>);
+pub struct Way(Vec<(u64, usize)>);
 
 impl Way {
     fn of(positions: Vec<u64>) -> Self {
@@ -46,18 +46,28 @@ impl Way {
     }
 }
 
-/// How far into its operation the first process is led.
+/// How far a child is led into its operation.
 #[derive(Debug)]
-pub(crate) enum Lead {
+pub enum Lead {
     /// To its end, while its way is written down.
-    ToTheEnd { instructions: usize, way: Rc<Way> },
+    ToTheEnd {
+        /// How many there were.
+        instructions: usize,
+        /// The way that it went.
+        way: Rc<Way>,
+    },
     /// So many instructions, of a way that is known.
-    Into { instructions: usize, way: Rc<Way> },
+    Into {
+        /// How many.
+        instructions: usize,
+        /// The way.
+        way: Rc<Way>,
+    },
 }
 
 /// The child did not come by where it was expected; another one has to be led step by step.
 #[derive(Debug)]
-pub(crate) struct Strayed;
+pub struct Strayed;
 
 impl fmt::Display for Strayed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,10 +75,11 @@ impl fmt::Display for Strayed {
     }
 }
 
-impl std::error::Error for Strayed {}
+impl Error for Strayed {}
 
 impl Lead {
-    pub(crate) fn to_the_end() -> Self {
+    /// To its end.
+    pub fn to_the_end() -> Self {
         Self::ToTheEnd {
             instructions: 0,
             way: Rc::default(),
@@ -76,7 +87,7 @@ impl Lead {
     }
 
     /// So many instructions of the same way.
-    pub(crate) fn to(&self, instructions: usize) -> Self {
+    pub fn to(&self, instructions: usize) -> Self {
         let way = match self {
             Self::ToTheEnd { way, .. } | Self::Into { way, .. } => Rc::clone(way),
         };
@@ -84,7 +95,7 @@ impl Lead {
     }
 
     /// The same, step by step.
-    pub(crate) fn by_steps(&self) -> Self {
+    pub fn by_steps(&self) -> Self {
         Self::Into {
             instructions: self.instructions(),
             way: Rc::default(),
@@ -92,10 +103,10 @@ impl Lead {
     }
 
     /// Leads a child, which has stopped right before its operation.
-    pub(crate) fn lead<R: Serialize + DeserializeOwned>(
+    pub fn lead<R: Serialize + DeserializeOwned>(
         &mut self,
         child: &mut Tracee<R>,
-    ) -> Result<()> {
+    ) -> Result<(), Box<dyn Error>> {
         match self {
             Self::ToTheEnd { instructions, way } => {
                 let mut positions = Vec::new();
@@ -134,7 +145,7 @@ impl Lead {
     }
 
     /// Whether the child has begun its operation and not ended it.
-    pub(crate) fn is_inside(&self) -> bool {
+    pub fn is_inside(&self) -> bool {
         matches!(
             self,
             Self::Into {
@@ -144,12 +155,13 @@ impl Lead {
         )
     }
 
-    pub(crate) fn has_ended(&self) -> bool {
+    /// Whether the child has come to the end of its operation.
+    pub fn has_ended(&self) -> bool {
         matches!(self, Self::ToTheEnd { .. })
     }
 
     /// How many instructions the child was led.
-    pub(crate) fn instructions(&self) -> usize {
+    pub fn instructions(&self) -> usize {
         match self {
             Self::ToTheEnd { instructions, .. } | Self::Into { instructions, .. } => *instructions,
         }
