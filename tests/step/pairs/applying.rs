@@ -1,6 +1,6 @@
 //! A table is brought to another configuration, or given to a deployment, by a process that is stopped or
-//! killed half-way: what is in flight stays exact, one process has the place, and the table is as it was
-//! asked for when an apply has returned.
+//! killed half-way: what is in flight stays exact, one process has the place, the table is as it was asked
+//! for when an apply has returned, and processes that open it are told of a difference by that.
 
 use super::Pair;
 use crate::Result;
@@ -30,7 +30,9 @@ pub(super) fn pairs() -> Vec<Pair> {
             two_applies(After::IsKilled, lead)
         })
         .every(19),
+        Pair::new("Apply-DeployAndApply", deployed_meanwhile).every(19),
         Pair::new("Apply-Add", added_meanwhile).every(19),
+        Pair::new("Deploy-Apply", applied_meanwhile).every(3),
         Pair::new("Deploy-Deploy", two_deployments).every(3),
         Pair::new("DeployKilled-Deploy", deployment_that_died).every(3),
     ];
@@ -136,16 +138,6 @@ fn applied(act: Act, after: After, lead: &mut Lead) -> Result<bool> {
     let asked_for = shown_of(asked())?;
     let is_under_way = shown(&scene.table.snapshot()) != asked_for;
     act(&mut scene)?;
-    end(&scene, after, child)?;
-    scene.reap()?;
-    is_obeyed(&mut scene, &asked_for)?;
-    scene.permits.clear();
-    scene.ends_well()?;
-    Ok(is_under_way)
-}
-
-/// Lets the apply go on to its end, or kills it and applies once more.
-fn end(scene: &Scene, after: After, mut child: Tracee<Done>) -> Result<()> {
     match after {
         After::GoesOn => child.report()??,
         After::IsKilled => {
@@ -157,65 +149,119 @@ fn end(scene: &Scene, after: After, mut child: Tracee<Done>) -> Result<()> {
             scene.table.apply(&asked())?;
         }
     }
-    Ok(())
+    scene.reap()?;
+    is_obeyed(&mut scene, &asked())?;
+    scene.permits.clear();
+    scene.ends_well()?;
+    Ok(is_under_way)
 }
 
-/// Fails unless the table shows that configuration, and requests are placed by it.
-fn is_obeyed(scene: &mut Scene, asked_for: &Shown) -> Result<()> {
+/// Fails unless the table shows that configuration, requests are placed by it, and of the processes that
+/// come later only those that ask for it are let in.
+fn is_obeyed(scene: &mut Scene, asked: &Options) -> Result<()> {
     let view = scene.table.snapshot();
-    let found = shown(&view);
-    ensure(found == *asked_for, || {
+    let (asked_for, found) = (shown_of(asked.clone())?, shown(&view));
+    ensure(found == asked_for, || {
         format!("asked for {asked_for:?}, and is {found:?}")
     })?;
+    asked.from_fd(&scene.table)?;
+    ensure(
+        matches!(created().from_fd(&scene.table), Err(Error::Differs { .. })),
+        || "a process that asks for what the table was created with was let in".into(),
+    )?;
     scene.counts_are_exact(&[])?;
+    let cap = view.max_in_flight.ok_or("no cap")? as usize;
     let in_flight = scene.permits.len();
-    ensure(
-        in_flight < CAP as usize || scene.own.route().is_err(),
-        || format!("C4: {in_flight} in flight, and there was room under a cap of {CAP}"),
-    )?;
-    scene.permits.truncate(CAP as usize - 1);
-    let last = scene.own.route()?;
-    ensure(
-        view.engine(last.engine())
-            .is_some_and(|engine| engine.state == EngineState::Active),
-        || format!("C8: placed on engine {}, which was removed", last.engine()),
-    )?;
-    scene.permits.push(last);
+    ensure(in_flight < cap || scene.own.route().is_err(), || {
+        format!("C4: {in_flight} in flight, and there was room under a cap of {cap}")
+    })?;
+    scene.permits.truncate(cap - 1);
+    while scene.permits.len() < cap {
+        let permit = scene.own.route()?;
+        let engine = view.engine(permit.engine());
+        ensure(
+            engine.is_some_and(|engine| engine.state == EngineState::Active),
+            || {
+                format!(
+                    "C8: placed on engine {}, which was removed",
+                    permit.engine()
+                )
+            },
+        )?;
+        scene.permits.push(permit);
+    }
     ensure(scene.own.route().is_err(), || {
-        format!("C4: one more than {CAP} in flight")
+        format!("C4: one more than {cap} in flight")
     })?;
     scene.counts_are_exact(&[])
 }
 
-/// Two processes apply: the one that comes while the other is at it is told so and changes nothing. What
-/// is there in the end was asked for by the one that came last.
+/// Two processes apply: the one that comes while the other is at it waits for that, and what is there in
+/// the end was asked for by the one that came last, all of it.
 fn two_applies(after: After, lead: &mut Lead) -> Result<bool> {
     let mut scene = scene()?;
     let mut child = applier(&scene.table)?;
     lead.lead(&mut child)?;
-    let asked_for = shown_of(asked())?;
-    let is_under_way = shown(&scene.table.snapshot()) != asked_for;
-    let second = scene.table.apply(&asked_by_another());
-    let has_place = match &second {
-        Ok(_) => false,
-        Err(Error::Deployed { .. }) => true,
-        Err(error) => return Err(format!("the second was told {error:?}").into()),
-    };
-    end(&scene, after, child)?;
-    if has_place || is_under_way || after == After::IsKilled {
-        is_obeyed(&mut scene, &asked_for)?;
-    } else {
-        let (asked_for, found) = (
-            shown_of(asked_by_another())?,
-            shown(&scene.table.snapshot()),
-        );
-        ensure(found == asked_for, || {
-            format!("the last one asked for {asked_for:?}, and is {found:?}")
-        })?;
+    let is_done = shown(&scene.table.snapshot()) == shown_of(asked())?;
+    let mut other: Forked<Done> = Forked::start(|| done(scene.table.apply(&asked_by_another())))?;
+    let waited = other.is_kept_waiting()?;
+    if !waited {
+        other.report()??;
     }
+    match after {
+        After::GoesOn => child.report()??,
+        After::IsKilled => drop(child),
+    }
+    if waited {
+        other.report()??;
+    }
+    let other_was_last = waited || is_done || after == After::IsKilled;
+    let last = if other_was_last {
+        asked_by_another()
+    } else {
+        asked()
+    };
+    is_obeyed(&mut scene, &last)?;
     scene.permits.clear();
     scene.ends_well()?;
-    Ok(has_place)
+    Ok(waited)
+}
+
+/// Another process becomes the deployment while a process applies, and applies itself. That waits for what
+/// had begun before, and nothing begins after it: in the end the table is as the deployment asked.
+fn deployed_meanwhile(lead: &mut Lead) -> Result<bool> {
+    let mut scene = scene()?;
+    let mut child = applier(&scene.table)?;
+    lead.lead(&mut child)?;
+    let is_done = shown(&scene.table.snapshot()) == shown_of(asked())?;
+    let mut other: Forked<Done> = Forked::start(|| {
+        let deployment = scene.table.deploy();
+        let applied = deployment.as_ref().map_err(|error| format!("{error:?}"));
+        let applied = applied.and_then(|deployment| done(deployment.apply(&asked_by_another())));
+        std::mem::forget(deployment);
+        applied
+    })?;
+    let waited = other.is_kept_waiting()?;
+    if !waited {
+        other.report()??;
+    }
+    let told = child.report()?;
+    if waited {
+        other.report()??;
+    }
+    // One that waited may have waited for an apply that had yet to look whether there is a deployment.
+    let fits = match &told {
+        Ok(()) => waited || is_done,
+        Err(told) => !is_done && told.starts_with("Deployed"),
+    };
+    ensure(fits, || {
+        format!("waited: {waited}, done: {is_done}, and the apply was told {told:?}")
+    })?;
+    is_obeyed(&mut scene, &asked_by_another())?;
+    drop((child, other));
+    scene.permits.clear();
+    scene.ends_well()?;
+    Ok(waited)
 }
 
 /// An engine that is added while a process applies waits for that, and stays; one that was added before is
@@ -270,6 +316,37 @@ fn deploy(table: &Table) -> Result<Option<Deployment>> {
         Err(Error::Deployed { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// An apply beside a deployment that is not there yet comes before it, all of it; otherwise the apply is told
+/// so and changes nothing.
+fn applied_meanwhile(lead: &mut Lead) -> Result<bool> {
+    let mut scene = scene()?;
+    let mut child = deployer(&scene.table)?;
+    lead.lead(&mut child)?;
+    let before = shown(&scene.table.snapshot());
+    let has_place = match scene.table.apply(&asked()) {
+        Ok(_) => false,
+        Err(Error::Deployed { .. }) => true,
+        Err(error) => return Err(format!("the apply was told {error:?}").into()),
+    };
+    ensure(has_place || !lead.has_ended(), || {
+        "a table that serves a deployment was changed".into()
+    })?;
+    if has_place {
+        let found = shown(&scene.table.snapshot());
+        ensure(found == before, || {
+            format!("the apply was refused, and changed {before:?} to {found:?}")
+        })?;
+    }
+    child.report()??;
+    drop(child);
+    if !has_place {
+        is_obeyed(&mut scene, &asked())?;
+    }
+    scene.permits.clear();
+    scene.ends_well()?;
+    Ok(has_place)
 }
 
 /// Of two one is the deployment, and the other is told so.
