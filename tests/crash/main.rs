@@ -10,11 +10,12 @@
 //! `crash [EVERY [OPERATION]]` tries every EVERYth instruction, by default all, of the operations whose
 //! name contains OPERATION, by default all.
 
+mod configuration;
 mod operation;
 
 use headcount::{EngineState, Frontend, Permit, Request, Table};
-use headcount_tests::Tracee;
-use operation::{ALL, Operation, STATS};
+use headcount_tests::{Lead, Strayed, TestTable, Tracee};
+use operation::{ALL, CAP, CAP_OF_FIRST, Operation, STATS};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -40,16 +41,9 @@ fn main() -> ExitCode {
         .filter(|operation| operation.name().contains(&name))
     {
         for helps in [false, true] {
-            match try_all(operation, helps, every) {
-                Ok(tried) => {
-                    killed += tried.0;
-                    drifted += tried.1;
-                }
-                Err(error) => {
-                    eprintln!("{}: {error}", operation.name());
-                    return ExitCode::FAILURE;
-                }
-            }
+            let tried = try_all(operation, helps, every);
+            killed += tried.0;
+            drifted += tried.1;
         }
     }
     println!("{killed} points of death, {drifted} drifted");
@@ -60,27 +54,27 @@ fn main() -> ExitCode {
 }
 
 /// How many points of death were tried, and how many drifted.
-fn try_all(operation: Operation, helps: bool, every: usize) -> Result<(usize, usize)> {
+fn try_all(operation: Operation, helps: bool, every: usize) -> (usize, usize) {
     let start = Instant::now();
     let (mut killed, mut drifted) = (0, 0);
-    let mut instructions = 0;
-    loop {
-        let ended = match try_one(operation, helps, instructions) {
-            Ok(ended) => ended,
-            Err(error) => {
-                println!(
-                    "{} after {instructions} instructions: {error}",
-                    operation.name()
-                );
-                drifted += 1;
-                false
-            }
-        };
-        killed += 1;
-        if ended {
-            break;
+    let mut try_at = |lead: &mut Lead| {
+        let mut outcome = try_one(operation, helps, lead);
+        if outcome.as_ref().is_err_and(|error| error.is::<Strayed>()) {
+            *lead = lead.by_steps();
+            outcome = try_one(operation, helps, lead);
         }
-        instructions += every;
+        killed += 1;
+        if let Err(error) = outcome {
+            println!("{} after {lead}: {error}", operation.name());
+            drifted += 1;
+        }
+    };
+    // First after the operation, which shows how long it is and what way it goes.
+    let mut end = Lead::to_the_end();
+    try_at(&mut end);
+    let instructions = end.instructions();
+    for instructions in (0..instructions).step_by(every * operation.every()) {
+        try_at(&mut end.to(instructions));
     }
     let name = format!(
         "{}{}",
@@ -89,17 +83,12 @@ fn try_all(operation: Operation, helps: bool, every: usize) -> Result<(usize, us
     );
     let seconds = start.elapsed().as_secs_f32();
     println!("{name:<25} {instructions:>5} {killed:>7} {drifted:>8} {seconds:>8.1}");
-    Ok((killed, drifted))
+    (killed, drifted)
 }
 
-/// Kills a child so many instructions into its operation. Says whether it had ended before.
-fn try_one(operation: Operation, helps: bool, instructions: usize) -> Result<bool> {
-    let options = Table::options()
-        .engines(2)
-        .max_engines(3)
-        .max_frontends(3)
-        .lanes(2);
-    let table = options.max_in_flight(100).memfd()?;
+/// Kills a child that is led so far into its operation.
+fn try_one(operation: Operation, helps: bool, lead: &mut Lead) -> Result<()> {
+    let table = TestTable::new(&operation.created());
     let survivor = table.join()?;
     let mut permits = survivor.route_many_with(3, &Request::new().tokens(10))?;
     table.publisher()?.publish_with(&[], [0, 0])?;
@@ -111,13 +100,7 @@ fn try_one(operation: Operation, helps: bool, instructions: usize) -> Result<boo
         |prepared| operation.perform(prepared),
         |()| (),
     )?;
-    let mut ended = false;
-    for _ in 0..instructions {
-        if !child.step()? {
-            ended = true;
-            break;
-        }
-    }
+    lead.lead(&mut child)?;
     if helps {
         work(&survivor, &mut permits)?;
     }
@@ -125,6 +108,18 @@ fn try_one(operation: Operation, helps: bool, instructions: usize) -> Result<boo
     // The survivor goes on before anybody reaps.
     work(&survivor, &mut permits)?;
     table.reap()?;
+    counts_are_exact(&table, &permits)?;
+    match operation {
+        Operation::Apply => {
+            // Not yet, or it is heeded.
+            if table.snapshot().max_in_flight == Some(CAP) {
+                is_free(&table, CAP, permits.len(), &Request::new())?;
+            }
+            configuration::is_completed(&table, table.path(), lead.has_ended())?;
+        }
+        Operation::Deploy => place_is_free(&table)?,
+        _ => {}
+    }
     check(&table, operation, &permits)?;
     // A new frontend can take the dead one's place, and all is as it was when it has gone.
     let new = table.join()?;
@@ -133,8 +128,7 @@ fn try_one(operation: Operation, helps: bool, instructions: usize) -> Result<boo
     drop((new, others));
     check(&table, operation, &permits)?;
     drop(permits);
-    check(&table, operation, &[])?;
-    Ok(ended)
+    check(&table, operation, &[])
 }
 
 /// Leaves a dead frontend that died between its engine's word and its own ledger.
@@ -178,8 +172,28 @@ fn work(frontend: &Frontend, permits: &mut Vec<Permit>) -> Result<()> {
     Ok(())
 }
 
-/// Compares the table with the permits that are alive.
+/// Fails unless the table can be changed without a deployment that has died, and its place can be taken.
+fn place_is_free(table: &Table) -> Result<()> {
+    table.apply(&Operation::Deploy.created())?;
+    drop(table.deploy()?);
+    let found = table.verify()?;
+    match (found.faults.as_slice(), table.snapshot().deployment) {
+        ([], None) => Ok(()),
+        (faults, deployment) => Err(format!("{faults:?}, {deployment:?}").into()),
+    }
+}
+
+/// Compares the table with the permits that are alive, and probes its caps.
 fn check(table: &Table, operation: Operation, permits: &[Permit]) -> Result<()> {
+    counts_are_exact(table, permits)?;
+    caps_hold(table, operation, permits)?;
+    if operation == Operation::Publish {
+        publication_is_whole(table)?;
+    }
+    Ok(())
+}
+
+fn counts_are_exact(table: &Table, permits: &[Permit]) -> Result<()> {
     let view = table.snapshot();
     for engine in &view.engines {
         let alive = permits
@@ -204,22 +218,44 @@ fn check(table: &Table, operation: Operation, permits: &[Permit]) -> Result<()> 
     if held != permits.len() as u64 {
         return Err(format!("the ledgers say {held}, but {} permits live", permits.len()).into());
     }
-    // The table's own count has no face of its own: what is free of 100 is.
-    let free = 100 - permits.len();
+    Ok(())
+}
+
+fn caps_hold(table: &Table, operation: Operation, permits: &[Permit]) -> Result<()> {
+    is_free(table, CAP, permits.len(), &Request::new())?;
+    if operation == Operation::Apply {
+        let on_first = permits.iter().filter(|permit| permit.engine() == 0);
+        is_free(
+            table,
+            CAP_OF_FIRST,
+            on_first.count(),
+            &Request::new().pin(0),
+        )?;
+    }
+    Ok(())
+}
+
+/// Fails unless a cap leaves room for just so many requests as are not in flight.
+fn is_free(table: &Table, cap: u32, in_flight: usize, request: &Request<'_>) -> Result<()> {
     let probe = table.join()?;
-    if probe.route_many(free + 1).is_ok() || probe.route_many(free).is_err() {
-        return Err(format!("{free} should be free under the table's cap").into());
+    let free = cap as usize - in_flight;
+    match probe.route_many_with(free + 1, request).is_err()
+        && probe.route_many_with(free, request).is_ok()
+    {
+        true => Ok(()),
+        false => Err(format!("{free} should be free under a cap of {cap}").into()),
     }
-    drop(probe);
-    if operation == Operation::Publish {
-        let words = view.snapshot.map(|snapshot| snapshot.words);
-        let stats: Vec<_> = view.engines.iter().map(|engine| engine.stats).collect();
-        let old = words == Some([0, 0]) && stats == [None; 2];
-        let new = words == Some([STATS.waiting.into(); 2]) && stats == [Some(STATS); 2];
-        if !old && !new {
-            return Err(format!("a publication was seen half-made: {words:?} {stats:?}").into());
-        }
-        drop(table.publisher()?);
+}
+
+fn publication_is_whole(table: &Table) -> Result<()> {
+    let view = table.snapshot();
+    let words = view.snapshot.map(|snapshot| snapshot.words);
+    let stats: Vec<_> = view.engines.iter().map(|engine| engine.stats).collect();
+    let old = words == Some([0, 0]) && stats == [None; 2];
+    let new = words == Some([STATS.waiting.into(); 2]) && stats == [Some(STATS); 2];
+    if !old && !new {
+        return Err(format!("a publication was seen half-made: {words:?} {stats:?}").into());
     }
+    drop(table.publisher()?);
     Ok(())
 }

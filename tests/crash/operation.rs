@@ -1,6 +1,6 @@
 //! The operations that a process is killed in, each with what it needs before it.
 
-use headcount::{Engine, EngineStats, Frontend, Permit, Publisher, Request, Table};
+use headcount::{Engine, EngineStats, Frontend, Options, Permit, Publisher, Request, Table};
 use headcount_tests::Damage;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
@@ -23,9 +23,12 @@ pub(crate) enum Operation {
     RemoveEngine,
     Drain,
     SetCaps,
+    /// Which gives a table that has none its first caps.
+    Apply,
+    Deploy,
 }
 
-pub(crate) const ALL: [Operation; 14] = [
+pub(crate) const ALL: [Operation; 16] = [
     Operation::Route,
     Operation::Finish,
     Operation::RouteWithTokens,
@@ -40,6 +43,8 @@ pub(crate) const ALL: [Operation; 14] = [
     Operation::RemoveEngine,
     Operation::Drain,
     Operation::SetCaps,
+    Operation::Apply,
+    Operation::Deploy,
 ];
 
 /// What a process has when it comes to its operation.
@@ -52,6 +57,12 @@ pub(crate) struct Prepared {
     second: Option<Frontend>,
 }
 
+/// The table's own cap in requests.
+pub(crate) const CAP: u32 = 100;
+
+/// The cap of engine 0, after an [`Operation::Apply`].
+pub(crate) const CAP_OF_FIRST: u32 = 20;
+
 /// The statistics that are published.
 pub(crate) const STATS: EngineStats = EngineStats {
     waiting: 7,
@@ -63,6 +74,28 @@ pub(crate) const STATS: EngineStats = EngineStats {
 impl Operation {
     pub(crate) fn name(self) -> String {
         format!("{self:?}")
+    }
+
+    /// Only every so-manieth instruction is tried of an operation that has very many.
+    pub(crate) fn every(self) -> usize {
+        match self {
+            Self::Apply => 11,
+            Self::Deploy => 3,
+            _ => 1,
+        }
+    }
+
+    /// What the table is created with.
+    pub(crate) fn created(self) -> Options {
+        let options = Table::options()
+            .engines(2)
+            .max_engines(3)
+            .max_frontends(3)
+            .lanes(2);
+        match self {
+            Self::Apply => options,
+            _ => options.max_in_flight(CAP),
+        }
     }
 
     /// Joins and so on, in the process that is to be killed.
@@ -132,8 +165,20 @@ impl Operation {
             Self::RemoveEngine => std::mem::forget(table.remove(1)),
             Self::Drain => std::mem::forget(table.drain(1)),
             Self::SetCaps => std::mem::forget(table.set_caps(1, Some(500), Some(5_000))),
+            Self::Apply => std::mem::forget(table.apply(&asked())),
+            Self::Deploy => std::mem::forget(table.deploy()),
         }
     }
+}
+
+/// What [`Operation::Apply`] asks for: engine 0 has a cap, engine 1 goes, a third one comes, and the table has
+/// caps of its own.
+pub(crate) fn asked() -> Options {
+    let first = Engine::named("0").max_in_flight(CAP_OF_FIRST);
+    let options = Table::options()
+        .engine(first)
+        .engine(Engine::named("third"));
+    options.max_in_flight(CAP).max_tokens(100_000)
 }
 
 /// Has a frontend admit a request to engine 1, another one see that, and the lane of the former come round
