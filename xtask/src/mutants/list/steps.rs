@@ -5,6 +5,7 @@ use super::{Catcher, Mutant, fault};
 const SCAN: &str = "src/algorithm/scan.rs";
 const NAME: &str = "src/algorithm/name.rs";
 const ENGINE_LIST: &str = "src/engine_list.rs";
+const APPLY: &str = "src/apply.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
@@ -30,15 +31,6 @@ pub(super) const FAULTS: &[Mutant] = &[
         "src/operation.rs",
         &[("tied = is_tied;", "tied |= is_tied;")],
         Catcher::Step("RouteTied-PinTwo"),
-    ),
-    fault(
-        "stepped: a reap empties the table's row before those of the engines",
-        "src/algorithm/registry.rs",
-        &[(
-            "for row in 0..=engines {",
-            "for row in (0..=engines).rev() {",
-        )],
-        Catcher::Step("Reap-Route"),
     ),
     fault(
         "stepped: a newcomer is shown the statistics of the engine before",
@@ -96,5 +88,80 @@ pub(super) const FAULTS: &[Mutant] = &[
             "let _ = (lane, Era::of(begun));",
         )],
         Catcher::Crash("RouteLongAfter"),
+    ),
+    fault(
+        "killed: a reap does not give back a place that was only reserved",
+        "src/algorithm/registry.rs",
+        &[("for row in 0..=engines {", "for row in 0..engines {")],
+        Catcher::Crash("Reap"),
+    ),
+    fault(
+        "killed: an apply does not say that it has begun",
+        APPLY,
+        &[("        configured.begin(options);\n", "")],
+        Catcher::Crash("Apply"),
+    ),
+    fault(
+        "killed: an apply that finds nothing to change leaves it at that",
+        APPLY,
+        &[(
+            "        let engines = self.engines();\n        let configured",
+            "        if differences.is_empty() {\n            return Ok(Changes { differences });\n        }\n        let engines = self.engines();\n        let configured",
+        )],
+        Catcher::Crash("Apply"),
+    ),
+    fault(
+        "killed: a first cap of the table is written before requests heed it",
+        "src/algorithm/place.rs",
+        &[
+            (
+                "        self.update_roster(|roster| roster.with_total_cap(true));\n",
+                "",
+            ),
+            (
+                "        self.announce_all();\n        self.announce_all();\n",
+                "        self.announce_all();\n        self.announce_all();\n        self.update_roster(|roster| roster.with_total_cap(!caps.is_none()));\n",
+            ),
+        ],
+        Catcher::Crash("Apply"),
+    ),
+    fault(
+        "killed: a deployment is known by the process that was it last",
+        APPLY,
+        &[(
+            "if self.is_held(DEPLOYMENT_LOCK) {",
+            "let pid = &self.mapping().control().deployment_pid;\n        if self.is_held(DEPLOYMENT_LOCK) || pid.load(crate::primitive::Ordering::Relaxed) != 0 {",
+        )],
+        Catcher::Crash("Deploy"),
+    ),
+    fault(
+        "stepped: two processes apply at once",
+        APPLY,
+        &[(
+            "let changer = self.change_engines()?;\n        if self.is_held",
+            "let changer = self.lock_file()?;\n        if self.is_held",
+        )],
+        Catcher::Step("Apply-Apply"),
+    ),
+    fault(
+        "stepped: a table that serves a deployment is changed by others",
+        APPLY,
+        &[("if self.is_held(DEPLOYMENT_LOCK) {", "if false {")],
+        Catcher::Step("Deploy-Apply"),
+    ),
+    fault(
+        "stepped: an apply looks for a deployment before its turn has come",
+        APPLY,
+        &[(
+            "let changer = self.change_engines()?;\n        if self.is_held(DEPLOYMENT_LOCK) {",
+            "let is_deployed = self.is_held(DEPLOYMENT_LOCK);\n        let changer = self.change_engines()?;\n        if is_deployed {",
+        )],
+        Catcher::Step("Apply-DeployAndApply"),
+    ),
+    fault(
+        "stepped: a deployment does not wait for an apply that has begun",
+        APPLY,
+        &[("self.table.change_engines()?", "self.table.lock_file()?")],
+        Catcher::Step("Apply-DeployAndApply"),
     ),
 ];
