@@ -6,6 +6,7 @@ use crate::Result;
 use crate::scene::{Scene, ensure};
 use headcount::{Engine, Table};
 use headcount_tests::{Lead, Tracee};
+use std::cell::OnceCell;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
@@ -21,12 +22,19 @@ pub(super) fn pairs() -> Vec<Pair> {
         Pair::new("View-RenameHalfway", |lead| {
             half_renamed_while_viewed(false, lead)
         })
-        .every(29),
+        .every(13),
         Pair::new("View-RenameHalfwayAfterDeath", |lead| {
             half_renamed_while_viewed(true, lead)
         })
-        .every(43),
-        Pair::new("Find-RenameHalfway", half_renamed_while_found).every(7),
+        .every(13),
+        Pair::new("Find-RenameHalfway", |lead| {
+            half_renamed_while_found(false, lead)
+        })
+        .every(7),
+        Pair::new("Find-RenameHalfwayAfterDeath", |lead| {
+            half_renamed_while_found(true, lead)
+        })
+        .every(7),
     ];
     let others = vec![
         Pair::new("Rename-View", viewed_while_renamed).every(7),
@@ -118,47 +126,65 @@ fn renamed_while_viewed(lead: &mut Lead) -> Result<bool> {
     Ok(true)
 }
 
+thread_local! {
+    /// The instruction before which a name is half written, and how often a child is there before that. To be
+    /// found once.
+    static HALF_WAY: OnceCell<(u64, usize)> = const { OnceCell::new() };
+}
+
 /// A child that is stopped in the middle of giving the slot, which is free, that name.
 fn half_way(table: &Table, letter: &str) -> Result<Tracee<bool>> {
     let mut child = adder(table, letter)?;
-    let file = File::from(table.as_fd().try_clone_to_owned()?);
-    let mut bytes = vec![0; file.metadata()?.len() as usize];
-    loop {
-        file.read_exact_at(&mut bytes, 0)?;
-        // Other bytes of the file may happen to be that letter.
-        let longest = bytes
-            .split(|byte| *byte != letter.as_bytes()[0])
-            .map(<[u8]>::len)
-            .max();
-        if longest == Some(HALF) {
-            return Ok(child);
-        }
+    if let Some((position, passes)) = HALF_WAY.with(|known| known.get().copied()) {
+        let comes_there = child.run_to(position, passes)?;
+        ensure(comes_there && is_half_written(table, letter)?, || {
+            "it was not half-way where another one was".into()
+        })?;
+        return Ok(child);
+    }
+    let mut positions = Vec::new();
+    while !is_half_written(table, letter)? {
+        positions.extend(child.position()?);
         ensure(child.step()?, || "it never was half-way".into())?;
     }
+    if let Some(position) = child.position()? {
+        let passes = positions.iter().filter(|&&other| other == position);
+        let found = (position, passes.count());
+        HALF_WAY.with(|known| known.set(found).ok());
+    }
+    Ok(child)
+}
+
+/// Whether the file has so much of a name and no more.
+fn is_half_written(table: &Table, letter: &str) -> Result<bool> {
+    let file = File::from(table.as_fd().try_clone_to_owned()?);
+    let mut bytes = vec![0; file.metadata()?.len() as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    // Other bytes of the file may happen to be that letter.
+    let longest = bytes
+        .split(|byte| *byte != letter.as_bytes()[0])
+        .map(<[u8]>::len)
+        .max();
+    Ok(longest == Some(HALF))
+}
+
+/// Leaves the slot, which is free, to a child that is stopped half-way in giving it the name b. With
+/// `after_death` it has to do that again: another has died there.
+fn half_renamed(table: &Table, after_death: bool) -> Result<Tracee<bool>> {
+    if after_death {
+        drop(half_way(table, "c")?);
+    }
+    half_way(table, "b")
 }
 
 /// Three processes: while the first views the table, the second is stopped in the middle of writing the
-/// name. With `after_death` it has to do that again: another has died there.
+/// name.
 fn half_renamed_while_viewed(after_death: bool, lead: &mut Lead) -> Result<bool> {
     let scene = scene()?;
-    let mut child = viewer(&scene)?;
-    lead.lead(&mut child)?;
+    let mut viewer = viewer(&scene)?;
+    lead.lead(&mut viewer)?;
     scene.table.remove(0)?;
-    let renamer = match after_death {
-        false => half_way(&scene.table, "b")?,
-        true => {
-            drop(half_way(&scene.table, "c")?);
-            half_way(&scene.table, "b")?
-        }
-    };
-    half_renamed(scene, child, renamer)
-}
-
-fn half_renamed(
-    scene: Scene,
-    mut viewer: Tracee<Option<String>>,
-    mut renamer: Tracee<bool>,
-) -> Result<bool> {
+    let mut renamer = half_renamed(&scene.table, after_death)?;
     let seen = viewer.report()?;
     is_whole(seen.as_deref())?;
     ensure(renamer.report()?, || "it was not added".into())?;
@@ -188,7 +214,7 @@ fn renamed_while_found(lead: &mut Lead) -> Result<bool> {
 
 /// Three processes: while the first looks for what the slot says when its name is half written, the second
 /// is stopped there. No engine has that name.
-fn half_renamed_while_found(lead: &mut Lead) -> Result<bool> {
+fn half_renamed_while_found(after_death: bool, lead: &mut Lead) -> Result<bool> {
     let scene = scene()?;
     let torn = "b".repeat(HALF) + &"a".repeat(LENGTH - HALF);
     let mut child: Tracee<bool> = Tracee::fork(
@@ -198,7 +224,7 @@ fn half_renamed_while_found(lead: &mut Lead) -> Result<bool> {
     )?;
     lead.lead(&mut child)?;
     scene.table.remove(0)?;
-    let mut renamer = half_way(&scene.table, "b")?;
+    let mut renamer = half_renamed(&scene.table, after_death)?;
     ensure(!child.report()?, || {
         "an engine was found by parts of two names".into()
     })?;

@@ -63,7 +63,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "(stood && generation.is_multiple_of(2))",
             "(generation.is_multiple_of(2) && (stood || !stood))",
         )],
-        Catcher::Step("View-Rename"),
+        Catcher::Step("Find-RenameHalfway"),
     ),
     fault(
         "stepped: a name is read that is being written",
@@ -78,7 +78,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "self.generation.load(Ordering::Relaxed) | 1;",
             "self.generation.load(Ordering::Relaxed) + 1;",
         )],
-        Catcher::Step("View-RenameHalfwayAfterDeath"),
+        Catcher::Step("Find-RenameHalfwayAfterDeath"),
     ),
     fault(
         "killed: a lane does not write down that its era has ended",
