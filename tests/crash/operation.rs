@@ -212,7 +212,7 @@ fn let_tags_come_round(frontend: &Frontend, witness: &Frontend) -> Vec<Permit> {
         skip_to(end_of_an_era - 2);
         drop(pin(frontend, 0));
     }
-    // The table's own row takes a number before the engine's does.
-    skip_to(TAGS + number - 2);
+    // The table's own row takes a number before the engine's does, and one after it.
+    skip_to(TAGS + number - 3);
     vec![first, seen]
 }
