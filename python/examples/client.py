@@ -18,7 +18,7 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """An answer of the router's own, in the form of OpenAI's errors."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
@@ -26,7 +26,7 @@ class Refused(Exception):
         self.status, self.code = status, code
 
 
-class Left(Exception):
+class LeftError(Exception):
     """The client has left."""
 
 
@@ -34,20 +34,20 @@ def target_of(scope: Scope) -> bytes:
     """What the request asks for, in the form in which an engine is asked: from its first slash on."""
     method, target, query = scope["method"], scope["raw_path"], scope["query_string"]
     if method == "CONNECT":
-        raise Refused(501, "no_tunnel", "this is no proxy: there is no CONNECT")
+        raise RefusedError(501, "no_tunnel", "this is no proxy: there is no CONNECT")
     if target == b"*" and method == "OPTIONS":
         return b"*"
     scheme, colon, rest = target.partition(b"://")
     if colon and scheme.lower() in (b"http", b"https"):  # as a proxy would be asked
         target = b"/" + rest.partition(b"/")[2]
     if not target.startswith(b"/"):
-        raise Refused(400, "bad_target", "a target begins with a slash, as in GET /v1/models")
+        raise RefusedError(400, "bad_target", "a target begins with a slash, as in GET /v1/models")
     return bytes(target + (b"?" + query if query else b""))
 
 
 async def whole_body(scope: Scope, receive: Receive) -> bytes:
     """The body, which has to be there before a place at an engine is taken for it."""
-    too_large = Refused(413, "body_too_large", f"a body may have {MOST_BYTES} bytes here")
+    too_large = RefusedError(413, "body_too_large", f"a body may have {MOST_BYTES} bytes here")
     if int(dict(scope["headers"]).get(b"content-length", b"0")) > MOST_BYTES:
         raise too_large
     body, more = bytearray(), True
@@ -56,9 +56,9 @@ async def whole_body(scope: Scope, receive: Receive) -> bytes:
         with anyio.move_on_after(PATIENCE):
             message = await receive()
         if message is None:
-            raise Refused(408, "body_timeout", f"nothing of the body came for {PATIENCE:g} s")
+            raise RefusedError(408, "body_timeout", f"nothing of the body came for {PATIENCE:g} s")
         if message["type"] == "http.disconnect":
-            raise Left
+            raise LeftError
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > MOST_BYTES:
@@ -82,8 +82,8 @@ def head(status: int, headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:
 
 async def refuse(send: Send, error: Exception) -> None:
     """Tells the client why it gets no answer."""
-    if not isinstance(error, Refused):
-        error = Refused(500, "internal", "the router has failed; its log says how")
+    if not isinstance(error, RefusedError):
+        error = RefusedError(500, "internal", "the router has failed; its log says how")
     kind = "invalid_request_error" if error.status < 500 else "server_error"
     fields = {"message": str(error), "type": kind, "param": None, "code": error.code}
     text = json.dumps({"error": fields}).encode()

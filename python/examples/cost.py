@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from client import Refused
+from client import RefusedError
 from worker import MOST_PER_ENGINE
 
 # What an image, a sound or the like counts, in tokens: the size of a file says little of them.
@@ -30,7 +30,7 @@ def cost(body: bytes) -> tuple[int, int]:
             return counted(asked)
     except RecursionError as error:
         # How many prompts it holds cannot be told, and an engine may be able to tell.
-        raise Refused(400, "bad_request", "this JSON is nested too deeply") from error
+        raise RefusedError(400, "bad_request", "this JSON is nested too deeply") from error
     except ValueError:
         pass
     # Not as OpenAI has it: a file, perhaps.

@@ -25,9 +25,9 @@ import headcount
 import httpcore
 from client import (
     PATIENCE,
-    Left,
+    LeftError,
     Receive,
-    Refused,
+    RefusedError,
     Scope,
     Send,
     head,
@@ -71,9 +71,9 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
                 if not begun:
                     await refuse(to_client, error)
             tasks.cancel_scope.cancel()
-    except Refused as error:
+    except RefusedError as error:
         await refuse(to_client, error)
-    except Left:
+    except LeftError:
         pass
 
 
@@ -95,9 +95,11 @@ async def answer(scope: Scope, body: bytes, send: Send) -> None:
                 continue
             except httpcore.ReadTimeout as error:
                 late = f"the engine did not begin its answer within {SILENCE:g} s"
-                raise Refused(504, "engine_timeout", late) from error
+                raise RefusedError(504, "engine_timeout", late) from error
             except httpcore.LocalProtocolError as error:
-                raise Refused(400, "bad_request", f"this cannot be passed on: {error}") from error
+                raise RefusedError(
+                    400, "bad_request", f"this cannot be passed on: {error}"
+                ) from error
             except (
                 httpcore.NetworkError,
                 httpcore.TimeoutException,
@@ -105,7 +107,7 @@ async def answer(scope: Scope, body: bytes, send: Send) -> None:
             ) as error:
                 log.warning("%s: %s", permit.engine_name, str(error) or repr(error))
                 broke_off = "the engine broke off before it answered; try again"
-                raise Refused(502, "engine_broke_off", broke_off) from error
+                raise RefusedError(502, "engine_broke_off", broke_off) from error
             try:
                 await send(head(response.status, for_the_client(response.status, response.headers)))
                 async for chunk in response.aiter_stream():
@@ -121,7 +123,7 @@ def admitted(
 ) -> Iterator[headcount.Permit]:
     """So many places at one engine, or none, for as long as the block runs."""
     if places > MOST_PER_ENGINE:
-        raise Refused(400, "too_large", TOO_LARGE)
+        raise RefusedError(400, "too_large", TOO_LARGE)
     permits: list[headcount.Permit] = []
     unfit: list[int] = []
     try:
@@ -129,19 +131,21 @@ def admitted(
             permits = [frontend.route(tokens, exclude=tried + unfit)]
             try:
                 permits += frontend.route_many(places - 1, tokens, pin=permits[0].engine)
-            except headcount.Saturated:
+            except headcount.SaturatedError:
                 # Another may have room for all of them.
                 unfit.append(permits[0].engine)
                 permits.pop().release()
         yield permits[0]
-    except headcount.Saturated as error:
+    except headcount.SaturatedError as error:
         if not error.passes:
-            raise Refused(400, "too_large", TOO_LARGE) from error
-        raise Refused(503, "engines_saturated", BUSY) from error
-    except headcount.Unavailable as error:
+            raise RefusedError(400, "too_large", TOO_LARGE) from error
+        raise RefusedError(503, "engines_saturated", BUSY) from error
+    except headcount.UnavailableError as error:
         if unfit:
-            raise Refused(503, "engines_saturated", BUSY) from error
-        raise Refused(503, "no_engine", "no engine can be reached now; try again soon") from error
+            raise RefusedError(503, "engines_saturated", BUSY) from error
+        raise RefusedError(
+            503, "no_engine", "no engine can be reached now; try again soon"
+        ) from error
     finally:
         for permit in permits:
             permit.release()

@@ -71,7 +71,7 @@ def opened() -> headcount.Table:
     while True:
         try:
             return headcount.Table.open_or_create(TABLE, engines=engines)
-        except headcount.Differs:
+        except headcount.DiffersError:
             table = headcount.Table.open(TABLE)
             view = table.snapshot()
             if any(frontend.alive for frontend in view.frontends):
@@ -80,7 +80,7 @@ def opened() -> headcount.Table:
                 raise  # another router's
             try:
                 table.apply(engines)
-            except headcount.Deployed:  # by another worker, which is about to do so
+            except headcount.DeployedError:  # by another worker, which is about to do so
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)

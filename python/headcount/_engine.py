@@ -27,7 +27,7 @@ class EngineId:
     It can be used wherever an engine's number can, and is equal to its number:
     ``permit.engine == table.find("a")``. But a number stands for the engine that has it now, and is given
     to another when that one is gone. A call that changes an engine, or a ``pin``, that is given an id acts on
-    that very engine, or raises ``NoSuchEngine``. Two ids are equal if they are of the same engine.
+    that very engine, or raises ``NoSuchEngineError``. Two ids are equal if they are of the same engine.
     """
 
     index: int

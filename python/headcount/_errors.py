@@ -1,7 +1,8 @@
 """What can go wrong: one class for each kind of error, all of them under ``Error``.
 
-The message of each says what was found, what was expected, and what to do about it. Nothing is changed
-by a call that raises, and the table works on as before.
+The class for the library's ``Error::X`` is ``XError``. The message of each says what was found, what
+was expected, and what to do about it. Nothing is changed by a call that raises, and the table works on
+as before.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class Error(Exception):
     """Every error of this package that is not one of Python's own."""
 
 
-class _System(Error, OSError):
+class _SystemError(Error, OSError):
     # In the instance and not where ``OSError`` keeps them: the text stays the message, and pickle has them.
     errno: int | None = None
     strerror: str | None = None
@@ -29,7 +30,7 @@ class _System(Error, OSError):
 # -- Routing -----------------------------------------------------------------------------------------
 
 
-class Saturated(Error):
+class SaturatedError(Error):
     """Every engine that could take the request is at its cap, or the table is at its own.
 
     If it ``passes``, answer 503 with a Retry-After, or try again when a permit of yours was released. If it
@@ -42,7 +43,7 @@ class Saturated(Error):
     """False: the request is larger than that cap allows even when nothing is in flight."""
 
 
-class Unavailable(Error):
+class UnavailableError(Error):
     """No engine can take the request: each is down, draining, removed, or excluded by it.
 
     Answer 503 with a Retry-After, or try again later.
@@ -58,7 +59,7 @@ class Unavailable(Error):
     """How many of these are active, but excluded by the request."""
 
 
-class NoSuchEngine(Error):
+class NoSuchEngineError(Error):
     """The table has no engine of that number, or the engine of that id was removed."""
 
     engine: int
@@ -67,33 +68,33 @@ class NoSuchEngine(Error):
     left alone."""
 
 
-class Forked(Error):
+class ForkedError(Error):
     """The handle was made by another process, of which this one is a forked child. Join anew."""
 
 
 # -- Joining and publishing --------------------------------------------------------------------------
 
 
-class FrontendsFull(Error):
+class FrontendsFullError(Error):
     """Every slot for a frontend belongs to a living process."""
 
     max_frontends: int
 
 
-class PublisherHeld(Error):
+class PublisherHeldError(Error):
     """Another process publishes. Try again when it is gone."""
 
     pid: int
 
 
-class TooManyStats(Error, ValueError):
+class TooManyStatsError(Error, ValueError):
     """More statistics than the table has engines."""
 
     found: int
     engines: int
 
 
-class KvUsage(Error, ValueError):
+class KvUsageError(Error, ValueError):
     """A share of the KV cache that is not from 0 to 1."""
 
     engine: int
@@ -103,38 +104,38 @@ class KvUsage(Error, ValueError):
 # -- Engines -----------------------------------------------------------------------------------------
 
 
-class EnginesFull(Error):
+class EnginesFullError(Error):
     """No slot for another engine is free."""
 
     max_engines: int
 
 
-class EngineName(Error, ValueError):
+class EngineNameError(Error, ValueError):
     """A name that an engine cannot have."""
 
     name: str
 
 
-class NameTaken(Error):
+class NameTakenError(Error):
     """Another engine has that name."""
 
     name: str
     engine: int
 
 
-class Weight(Error, ValueError):
+class WeightError(Error, ValueError):
     """A weight that an engine cannot have."""
 
     found: float
 
 
-class Busy(Error):
+class BusyError(Error):
     """Another process has been changing the table's engines for seconds, and does not end."""
 
     pid: int
 
 
-class Deployed(Error):
+class DeployedError(Error):
     """Another process is the table's deployment. Nothing was changed."""
 
     path: Path
@@ -144,22 +145,22 @@ class Deployed(Error):
 # -- Creating and opening ----------------------------------------------------------------------------
 
 
-class Exists(_System, FileExistsError):
+class ExistsError(_SystemError, FileExistsError):
     """Something is there already."""
 
 
-class NotFound(_System, FileNotFoundError):
+class NotFoundError(_SystemError, FileNotFoundError):
     """Nothing is there."""
 
 
-class Option(Error, ValueError):
+class OptionError(Error, ValueError):
     """An option that a new table cannot have."""
 
     option: str
     found: int
 
 
-class Differs(Error):
+class DiffersError(Error):
     """The table at that path has other engines or caps than were asked for, and was last configured with others, too;
     or it was created with other sizes or another mode.
 
@@ -178,62 +179,62 @@ class Differs(Error):
     asked: str
 
 
-class NoSpace(_System):
+class NoSpaceError(_SystemError):
     """The file system has no room for the table. Nothing was created."""
 
     needed: int
 
 
-class Symlink(Error):
+class SymlinkError(Error):
     """The path is a symbolic link, which is not followed."""
 
     path: Path
 
 
-class NotATable(Error):
+class NotATableError(Error):
     """What is there is not a table."""
 
     path: Path
     found: str
 
 
-class Version(Error):
+class VersionError(Error):
     """A table of another version of the format."""
 
     path: Path
 
 
-class Checksum(Error):
+class ChecksumError(Error):
     """The header was changed after its creation."""
 
     path: Path
 
 
-class Geometry(Error):
+class GeometryError(Error):
     """A header that names an impossible table."""
 
     path: Path
 
 
-class Size(Error):
+class SizeError(Error):
     """The file is shorter or longer than its header says."""
 
     path: Path
 
 
-class Owner(_System, PermissionError):
+class OwnerError(_SystemError, PermissionError):
     """The file belongs to another user."""
 
 
-class Mode(_System, PermissionError):
+class ModeError(_SystemError, PermissionError):
     """The file is open to more users than its creator said."""
 
 
-class ReadOnly(Error):
+class ReadOnlyError(Error):
     """The table was opened for reading only."""
 
 
-class Io(_System):
+class IoError(_SystemError):
     """The kernel refused something. Python's own class for that ``errno``, if there is one, catches it as well:
     ``PermissionError``, ``NotADirectoryError`` and so on."""
 
@@ -242,13 +243,13 @@ class Io(_System):
 
 
 @cache
-def io(errno: int | None) -> type[Io]:
-    """The class of an ``Io`` with that number: it is one of Python's own, too."""
+def io(errno: int | None) -> type[IoError]:
+    """The class of an ``IoError`` with that number: it is one of Python's own, too."""
     own = type(OSError(errno, "")) if errno else OSError
     if own is OSError:
-        return Io
-    return type("Io", (Io, own), {"__module__": "headcount", "__doc__": Io.__doc__})
+        return IoError
+    return type("IoError", (IoError, own), {"__module__": "headcount", "__doc__": IoError.__doc__})
 
 
-def _io_again(errno: int | None, args: tuple[Any, ...]) -> Io:
+def _io_again(errno: int | None, args: tuple[Any, ...]) -> IoError:
     return io(errno)(*args)

@@ -63,7 +63,7 @@ class Table:
         caps, in any order, its own caps, and the sizes and the mode that it was created with. Engines and
         caps fit if they are those that the table has now, or those that it was last configured with, by its
         creation or by ``apply``: a worker is started again after an operator has changed a cap in place, and
-        the operator's cap stands. What does not fit is named by Differs, and nothing is changed; ``apply``
+        the operator's cap stands. What does not fit is named by DiffersError, and nothing is changed; ``apply``
         brings the table to these options.
 
         engines: how many (named "0", "1" and so on), or a list of Engine or of names; for a new table, 0 or
@@ -75,8 +75,9 @@ class Table:
         mode: permission bits of the file; default 0o600.
         any_owner: open even a table that belongs to another user.
 
-        Raises Exists, NotFound, NotATable, Symlink, Owner, Mode, Version, Checksum, Geometry, Size,
-        Differs, NoSpace, Option, EngineName, NameTaken, Weight, Io.
+        Raises ExistsError, NotFoundError, NotATableError, SymlinkError, OwnerError, ModeError, VersionError,
+        ChecksumError, GeometryError, SizeError, DiffersError, NoSpaceError, OptionError, EngineNameError,
+        NameTakenError, WeightError, IoError.
         """
     @staticmethod
     def create(
@@ -92,13 +93,15 @@ class Table:
     ) -> Table:
         """Creates a table at ``path``, on which nothing may lie yet. Options as for ``open_or_create``.
 
-        Raises Exists, NotFound, NoSpace, Option, EngineName, NameTaken, Weight, Io.
+        Raises ExistsError, NotFoundError, NoSpaceError, OptionError, EngineNameError, NameTakenError,
+        WeightError, IoError.
         """
     @staticmethod
     def open(path: str | PathLike[str], *, any_owner: bool = False) -> Table:
         """Opens the table at ``path``, whatever it was created with.
 
-        Raises NotFound, NotATable, Symlink, Owner, Mode, Version, Checksum, Geometry, Size, Io.
+        Raises NotFoundError, NotATableError, SymlinkError, OwnerError, ModeError, VersionError,
+        ChecksumError, GeometryError, SizeError, IoError.
         """
     @staticmethod
     def open_read_only(path: str | PathLike[str], *, any_owner: bool = False) -> Table:
@@ -119,7 +122,7 @@ class Table:
         """Creates a table without a path. Hand its ``fileno()`` to children, by ``pass_fds`` of
         ``subprocess`` say, and let them use ``from_fd``. Options as for ``open_or_create``.
 
-        Raises NoSpace, Option, EngineName, NameTaken, Weight, Io.
+        Raises NoSpaceError, OptionError, EngineNameError, NameTakenError, WeightError, IoError.
         """
     @staticmethod
     def from_fd(fd: int, *, any_owner: bool = False) -> Table:
@@ -133,18 +136,18 @@ class Table:
         policy: how load is computed: in_flight, open, floor, tokens, round_robin or power_of_two.
         stale_after: the age in seconds from which on a snapshot counts as absent; default 1.
 
-        Raises FrontendsFull, ReadOnly, Io.
+        Raises FrontendsFullError, ReadOnlyError, IoError.
         """
     def publisher(self) -> Publisher:
         """Becomes the publisher, if no living process is.
 
-        Raises PublisherHeld, ReadOnly, Io.
+        Raises PublisherHeldError, ReadOnlyError, IoError.
         """
     def deploy(self) -> Deployment:
         """Takes the table's deployment lock, if no living process has it. For the parent of a deployment, before it
         changes anything; frontends do not need it.
 
-        Raises Deployed, ReadOnly, Io.
+        Raises DeployedError, ReadOnlyError, IoError.
         """
     def apply(
         self,
@@ -167,7 +170,8 @@ class Table:
 
         Takes the table's deployment lock meanwhile; the process that has it calls ``Deployment.apply``.
 
-        Raises Deployed, Differs, Option, EnginesFull, EngineName, NameTaken, Weight, ReadOnly, Busy, Io.
+        Raises DeployedError, DiffersError, OptionError, EnginesFullError, EngineNameError, NameTakenError,
+        WeightError, ReadOnlyError, BusyError, IoError.
         """
     def differences(
         self,
@@ -183,7 +187,7 @@ class Table:
         """What ``apply`` would change now, in its order: a list of Difference, empty if nothing. Options as for
         ``open_or_create``; an operator's change in place counts, whatever the table was last configured with.
 
-        ``apply`` raises Differs, and changes nothing, if one of them cannot be changed
+        ``apply`` raises DiffersError, and changes nothing, if one of them cannot be changed
         (``Difference.can_be_changed``). Options that no table can have are an error there, and not here.
         A look, without a lock, which a table of ``open_read_only`` allows as well.
         """
@@ -192,13 +196,13 @@ class Table:
     def reap(self) -> Reaped:
         """Returns to the engines what dead frontends held. Tells how much that was: a Reaped.
 
-        Raises ReadOnly, Io.
+        Raises ReadOnlyError, IoError.
         """
     def reap_every(self, period: float) -> Reaper:
         """Reaps every ``period`` seconds from a thread of this process, until the Reaper is stopped. Less than
         a millisecond counts as one.
 
-        Raises ReadOnly, Io.
+        Raises ReadOnlyError, IoError.
         """
     def add(self, engine: Engine | str) -> EngineId:
         """Adds an engine, an Engine or a name, and returns its EngineId.
@@ -206,44 +210,44 @@ class Table:
         The calls that change an engine take its number, which means the engine that has it then, or its
         EngineId, which means that very engine: if it is gone, another that has its number is left alone.
 
-        Raises EngineName, Weight, NameTaken, EnginesFull, ReadOnly, Busy, Io.
+        Raises EngineNameError, WeightError, NameTakenError, EnginesFullError, ReadOnlyError, BusyError, IoError.
         """
     def remove(self, engine: _Which) -> int:
         """Takes an engine out. What is in flight on it finishes as it would have; returns how many.
 
-        Raises NoSuchEngine, ReadOnly, Busy, Io.
+        Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
         """
     def drain(self, engine: _Which) -> None:
         """The engine takes nothing new; what is in flight finishes.
 
-        Raises NoSuchEngine, ReadOnly.
+        Raises NoSuchEngineError, ReadOnlyError.
         """
     def down(self, engine: _Which) -> None:
         """The engine does not answer: it takes nothing.
 
-        Raises NoSuchEngine, ReadOnly.
+        Raises NoSuchEngineError, ReadOnlyError.
         """
     def up(self, engine: _Which) -> None:
         """The engine takes requests again, starting from what is in flight on it.
 
-        Raises NoSuchEngine, ReadOnly.
+        Raises NoSuchEngineError, ReadOnlyError.
         """
     def down_if_active(self, engine: _Which) -> bool:
         """As ``down``, if the engine is active: one that is draining or down stays as it is. For health checks.
         Tells whether it was.
 
-        Raises NoSuchEngine, ReadOnly.
+        Raises NoSuchEngineError, ReadOnlyError.
         """
     def up_if_down(self, engine: _Which) -> bool:
         """As ``up``, if the engine is down: one that an operator drains goes on draining. For health checks.
         Tells whether it was.
 
-        Raises NoSuchEngine, ReadOnly.
+        Raises NoSuchEngineError, ReadOnlyError.
         """
     def set_weight(self, engine: _Which, weight: float) -> None:
         """Changes an engine's weight.
 
-        Raises Weight, NoSuchEngine, ReadOnly, Busy, Io.
+        Raises WeightError, NoSuchEngineError, ReadOnlyError, BusyError, IoError.
         """
     def set_caps(
         self,
@@ -254,18 +258,18 @@ class Table:
         """Changes an engine's caps; None for no cap. A cap that is not given stays as it is: of two processes
         that change one each, both have their way.
 
-        Raises NoSuchEngine, ReadOnly, Busy, Io.
+        Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
         """
     def set_total_max_in_flight(self, cap: int | None) -> None:
         """Changes the most requests that all engines together take; None for no cap. The table's cap on tokens
         stays as it is. A cap below what is in flight takes nothing away. ``apply`` puts the configured cap back.
 
-        Raises ReadOnly, Busy, Io.
+        Raises ReadOnlyError, BusyError, IoError.
         """
     def set_total_max_tokens(self, cap: int | None) -> None:
         """Changes the most tokens that all engines together take; None for no cap. See ``set_total_max_in_flight``.
 
-        Raises ReadOnly, Busy, Io.
+        Raises ReadOnlyError, BusyError, IoError.
         """
     def find(self, name: str) -> EngineId | None:
         """The EngineId of the engine of that name, or None."""
@@ -276,18 +280,18 @@ class Table:
         When it is "gone" or "replaced", processes that open the path from now on count in another table, and
         caps are exceeded: start the process anew. A Reaper's ``last_error`` says so as well.
 
-        Raises Io, if this process may not look there any more.
+        Raises IoError, if this process may not look there any more.
         """
     def verify(self) -> Verification:
         """Recounts everything, and checks the file and all that it says: a Verification. Reads only, and
         nothing waits for it; milliseconds for a table of the default size.
 
-        Raises Io.
+        Raises IoError.
         """
     def dump(self) -> str:
         """The file word by word, each with what it means: for a bug report.
 
-        Raises Io.
+        Raises IoError.
         """
     @property
     def path(self) -> Path:
@@ -320,7 +324,8 @@ class Deployment:
     ) -> Changes:
         """As ``Table.apply``, by the deployment itself.
 
-        Raises Differs, Option, EnginesFull, EngineName, NameTaken, Weight, Busy, Io, and ValueError after ``close``.
+        Raises DiffersError, OptionError, EnginesFullError, EngineNameError, NameTakenError, WeightError,
+        BusyError, IoError, and ValueError after ``close``.
         """
     def close(self) -> None:
         """Gives the lock back. A second time changes nothing."""
@@ -348,7 +353,7 @@ class Frontend:
 
     May be used from any thread and from asyncio: nothing blocks. The place is given back when the
     frontend and its last permit are gone, or when the process dies, whatever it dies of. In a forked
-    child its calls raise ``Forked``; join there anew.
+    child its calls raise ``ForkedError``; join there anew.
     """
 
     def route(
@@ -369,7 +374,7 @@ class Frontend:
         An engine that is excluded or preferred may be gone by then: that is no error, since the request can go
         elsewhere. These two mean the engine that has the number, also if they are given an EngineId.
 
-        Raises Saturated, Unavailable, NoSuchEngine, Forked. Nothing is counted then.
+        Raises SaturatedError, UnavailableError, NoSuchEngineError, ForkedError. Nothing is counted then.
         """
     def route_many(
         self,
@@ -448,7 +453,7 @@ class Publisher:
         Readers see all of it or nothing, and do not wait. ``words`` are two numbers of one's own, 0 to
         2**64 - 1, that are seen with the statistics or not at all.
 
-        Raises TooManyStats, KvUsage, Forked, and ValueError after ``close``. Nothing is published then.
+        Raises TooManyStatsError, KvUsageError, ForkedError, and ValueError after ``close``. Nothing is published then.
         """
     def close(self) -> None:
         """Gives the right to publish back. A second time changes nothing."""

@@ -82,7 +82,7 @@ class Refusals:
     table_tokens: int
     """By the table's cap in tokens."""
     unavailable: int
-    """With ``Unavailable``."""
+    """With ``UnavailableError``."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ impl Deployment {
 
     /// As ``Table.apply``, by the deployment itself.
     ///
-    /// Raises Differs, Option, EnginesFull, EngineName, NameTaken, Weight, Busy, Io, and ValueError after ``close``.
+    /// Raises DiffersError, OptionError, EnginesFullError, EngineNameError, NameTakenError, WeightError,
+    /// BusyError, IoError, and ValueError after ``close``.
     #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
         max_in_flight=None, max_tokens=None, mode=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments of Python

@@ -106,7 +106,7 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
     let number = |number: usize| Number(number as u64);
     match error {
         Error::Saturated { cap, passes } => (
-            "Saturated",
+            "SaturatedError",
             vec![("cap", Text(cap.name())), ("passes", Truth(*passes))],
         ),
         Error::Unavailable {
@@ -115,7 +115,7 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
             draining,
             excluded,
         } => (
-            "Unavailable",
+            "UnavailableError",
             vec![
                 ("engines", number(*engines)),
                 ("down", number(*down)),
@@ -124,41 +124,44 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
             ],
         ),
         Error::NoSuchEngine { engine, removed } => (
-            "NoSuchEngine",
+            "NoSuchEngineError",
             vec![("engine", number(*engine)), ("removed", Truth(*removed))],
         ),
-        Error::Forked => ("Forked", vec![]),
+        Error::Forked => ("ForkedError", vec![]),
         Error::FrontendsFull { max_frontends } => (
-            "FrontendsFull",
+            "FrontendsFullError",
             vec![("max_frontends", number(*max_frontends))],
         ),
-        Error::PublisherHeld { pid } => ("PublisherHeld", vec![("pid", Number((*pid).into()))]),
+        Error::PublisherHeld { pid } => {
+            ("PublisherHeldError", vec![("pid", Number((*pid).into()))])
+        }
         Error::TooManyStats { found, engines } => (
-            "TooManyStats",
+            "TooManyStatsError",
             vec![("found", number(*found)), ("engines", number(*engines))],
         ),
         Error::KvUsage { engine, found } => (
-            "KvUsage",
+            "KvUsageError",
             vec![("engine", number(*engine)), ("found", Real(*found))],
         ),
-        Error::EnginesFull { max_engines } => {
-            ("EnginesFull", vec![("max_engines", number(*max_engines))])
-        }
-        Error::EngineName { name, .. } => ("EngineName", vec![("name", Text(name))]),
+        Error::EnginesFull { max_engines } => (
+            "EnginesFullError",
+            vec![("max_engines", number(*max_engines))],
+        ),
+        Error::EngineName { name, .. } => ("EngineNameError", vec![("name", Text(name))]),
         Error::NameTaken { name, engine } => (
-            "NameTaken",
+            "NameTakenError",
             vec![("name", Text(name)), ("engine", number(*engine))],
         ),
-        Error::Weight { found } => ("Weight", vec![("found", Real(*found))]),
+        Error::Weight { found } => ("WeightError", vec![("found", Real(*found))]),
         Error::Deployed { path, pid } => (
-            "Deployed",
+            "DeployedError",
             vec![("path", Path(path)), ("pid", Number((*pid).into()))],
         ),
-        Error::Busy { pid } => ("Busy", vec![("pid", Number((*pid).into()))]),
-        Error::Exists { path } => ("Exists", of_the_system(path, Some(EEXIST))),
-        Error::NotFound { path } => ("NotFound", of_the_system(path, Some(ENOENT))),
+        Error::Busy { pid } => ("BusyError", vec![("pid", Number((*pid).into()))]),
+        Error::Exists { path } => ("ExistsError", of_the_system(path, Some(EEXIST))),
+        Error::NotFound { path } => ("NotFoundError", of_the_system(path, Some(ENOENT))),
         Error::Option { option, found, .. } => (
-            "Option",
+            "OptionError",
             vec![("option", Text(option)), ("found", Number(*found))],
         ),
         Error::Differs { path, differences } => {
@@ -172,26 +175,26 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
                     ("asked", Text(&first.asked)),
                 ]);
             }
-            ("Differs", fields)
+            ("DiffersError", fields)
         }
         Error::NoSpace { path, needed } => {
             let mut fields = of_the_system(path, Some(ENOSPC));
             fields.push(("needed", Number(*needed)));
-            ("NoSpace", fields)
+            ("NoSpaceError", fields)
         }
-        Error::Symlink { path } => ("Symlink", vec![("path", Path(path))]),
+        Error::Symlink { path } => ("SymlinkError", vec![("path", Path(path))]),
         Error::NotATable { path, found } => (
-            "NotATable",
+            "NotATableError",
             vec![("path", Path(path)), ("found", Text(found))],
         ),
-        Error::Version { path, .. } => ("Version", vec![("path", Path(path))]),
-        Error::Checksum { path, .. } => ("Checksum", vec![("path", Path(path))]),
-        Error::Geometry { path, .. } => ("Geometry", vec![("path", Path(path))]),
-        Error::Size { path, .. } => ("Size", vec![("path", Path(path))]),
-        Error::Owner { path, .. } => ("Owner", of_the_system(path, Some(EACCES))),
-        Error::Mode { path, .. } => ("Mode", of_the_system(path, Some(EACCES))),
-        Error::ReadOnly => ("ReadOnly", vec![]),
-        Error::Io { path, source, .. } => ("Io", of_the_system(path, source.raw_os_error())),
+        Error::Version { path, .. } => ("VersionError", vec![("path", Path(path))]),
+        Error::Checksum { path, .. } => ("ChecksumError", vec![("path", Path(path))]),
+        Error::Geometry { path, .. } => ("GeometryError", vec![("path", Path(path))]),
+        Error::Size { path, .. } => ("SizeError", vec![("path", Path(path))]),
+        Error::Owner { path, .. } => ("OwnerError", of_the_system(path, Some(EACCES))),
+        Error::Mode { path, .. } => ("ModeError", of_the_system(path, Some(EACCES))),
+        Error::ReadOnly => ("ReadOnlyError", vec![]),
+        Error::Io { path, source, .. } => ("IoError", of_the_system(path, source.raw_os_error())),
         // A kind that this package does not know yet.
         _ => ("Error", vec![]),
     }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 ///
 /// May be used from any thread and from asyncio: nothing blocks. The place is given back when the
 /// frontend and its last permit are gone, or when the process dies, whatever it dies of. In a forked
-/// child its calls raise ``Forked``; join there anew.
+/// child its calls raise ``ForkedError``; join there anew.
 #[pyclass(frozen, module = "headcount")]
 pub(crate) struct Frontend(pub(crate) headcount::Frontend, pub(crate) Opened);
 
@@ -29,7 +29,7 @@ impl Frontend {
     /// An engine that is excluded or preferred may be gone by then: that is no error, since the request can go
     /// elsewhere. These two mean the engine that has the number, also if they are given an EngineId.
     ///
-    /// Raises Saturated, Unavailable, NoSuchEngine, Forked. Nothing is counted then.
+    /// Raises SaturatedError, UnavailableError, NoSuchEngineError, ForkedError. Nothing is counted then.
     #[inline]
     #[pyo3(
         signature = (tokens=Tokens(0), pin=None, exclude=None, prefer=None),

@@ -30,7 +30,7 @@ impl Publisher {
     /// Readers see all of it or nothing, and do not wait. ``words`` are two numbers of one's own, 0 to
     /// 2**64 - 1, that are seen with the statistics or not at all.
     ///
-    /// Raises TooManyStats, KvUsage, Forked, and ValueError after ``close``. Nothing is published then.
+    /// Raises TooManyStatsError, KvUsageError, ForkedError, and ValueError after ``close``. Nothing is published then.
     #[pyo3(signature = (stats, words=Words([0, 0])), text_signature = "($self, stats, words=(0, 0))")]
     fn publish(&self, py: Python<'_>, stats: AllStats, words: Words) -> PyResult<()> {
         let mut publisher = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -69,7 +69,7 @@ impl Table {
     /// caps, in any order, its own caps, and the sizes and the mode that it was created with. Engines and
     /// caps fit if they are those that the table has now, or those that it was last configured with, by its
     /// creation or by ``apply``: a worker is started again after an operator has changed a cap in place, and
-    /// the operator's cap stands. What does not fit is named by Differs, and nothing is changed; ``apply``
+    /// the operator's cap stands. What does not fit is named by DiffersError, and nothing is changed; ``apply``
     /// brings the table to these options.
     ///
     /// engines: how many (named "0", "1" and so on), or a list of Engine or of names; for a new table, 0 or
@@ -81,8 +81,9 @@ impl Table {
     /// mode: permission bits of the file; default 0o600.
     /// any_owner: open even a table that belongs to another user.
     ///
-    /// Raises Exists, NotFound, NotATable, Symlink, Owner, Mode, Version, Checksum, Geometry, Size,
-    /// Differs, NoSpace, Option, EngineName, NameTaken, Weight, Io.
+    /// Raises ExistsError, NotFoundError, NotATableError, SymlinkError, OwnerError, ModeError, VersionError,
+    /// ChecksumError, GeometryError, SizeError, DiffersError, NoSpaceError, OptionError, EngineNameError,
+    /// NameTakenError, WeightError, IoError.
     #[staticmethod]
     #[pyo3(signature = (path, engines=None, *, max_engines=None, max_frontends=None, lanes=None,
         max_in_flight=None, max_tokens=None, mode=None, any_owner=Flag(false)),
@@ -119,7 +120,8 @@ impl Table {
 
     /// Creates a table at ``path``, on which nothing may lie yet. Options as for ``open_or_create``.
     ///
-    /// Raises Exists, NotFound, NoSpace, Option, EngineName, NameTaken, Weight, Io.
+    /// Raises ExistsError, NotFoundError, NoSpaceError, OptionError, EngineNameError, NameTakenError,
+    /// WeightError, IoError.
     #[staticmethod]
     #[pyo3(signature = (path, engines=None, *, max_engines=None, max_frontends=None, lanes=None,
         max_in_flight=None, max_tokens=None, mode=None))]
@@ -150,7 +152,8 @@ impl Table {
 
     /// Opens the table at ``path``, whatever it was created with.
     ///
-    /// Raises NotFound, NotATable, Symlink, Owner, Mode, Version, Checksum, Geometry, Size, Io.
+    /// Raises NotFoundError, NotATableError, SymlinkError, OwnerError, ModeError, VersionError,
+    /// ChecksumError, GeometryError, SizeError, IoError.
     #[staticmethod]
     #[pyo3(signature = (path, *, any_owner=Flag(false)), text_signature = "(path, *, any_owner=False)")]
     fn open(py: Python<'_>, path: PathBuf, any_owner: Flag) -> PyResult<Self> {
@@ -177,7 +180,7 @@ impl Table {
     /// Creates a table without a path. Hand its ``fileno()`` to children, by ``pass_fds`` of
     /// ``subprocess`` say, and let them use ``from_fd``. Options as for ``open_or_create``.
     ///
-    /// Raises NoSpace, Option, EngineName, NameTaken, Weight, Io.
+    /// Raises NoSpaceError, OptionError, EngineNameError, NameTakenError, WeightError, IoError.
     #[staticmethod]
     #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
         max_in_flight=None, max_tokens=None))]
@@ -221,7 +224,7 @@ impl Table {
     /// policy: how load is computed: in_flight, open, floor, tokens, round_robin or power_of_two.
     /// stale_after: the age in seconds from which on a snapshot counts as absent; default 1.
     ///
-    /// Raises FrontendsFull, ReadOnly, Io.
+    /// Raises FrontendsFullError, ReadOnlyError, IoError.
     #[pyo3(
         signature = (policy=Named::default(), stale_after=None),
         text_signature = "($self, policy=\"in_flight\", stale_after=None)"
@@ -239,7 +242,7 @@ impl Table {
 
     /// Becomes the publisher, if no living process is.
     ///
-    /// Raises PublisherHeld, ReadOnly, Io.
+    /// Raises PublisherHeldError, ReadOnlyError, IoError.
     fn publisher(&self, py: Python<'_>) -> PyResult<Publisher> {
         let publisher = py.detach(|| self.0.publisher()).or_raise(py)?;
         Ok(Publisher::new(publisher, self.0.path()))
@@ -248,7 +251,7 @@ impl Table {
     /// Takes the table's deployment lock, if no living process has it. For the parent of a deployment, before it
     /// changes anything; frontends do not need it.
     ///
-    /// Raises Deployed, ReadOnly, Io.
+    /// Raises DeployedError, ReadOnlyError, IoError.
     fn deploy(&self, py: Python<'_>) -> PyResult<Deployment> {
         let deployment = py.detach(|| self.0.deploy()).or_raise(py)?;
         Ok(Deployment::new(deployment, self.1))
@@ -264,7 +267,8 @@ impl Table {
     ///
     /// Takes the table's deployment lock meanwhile; the process that has it calls ``Deployment.apply``.
     ///
-    /// Raises Deployed, Differs, Option, EnginesFull, EngineName, NameTaken, Weight, ReadOnly, Busy, Io.
+    /// Raises DeployedError, DiffersError, OptionError, EnginesFullError, EngineNameError, NameTakenError,
+    /// WeightError, ReadOnlyError, BusyError, IoError.
     #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
         max_in_flight=None, max_tokens=None, mode=None))]
     #[allow(clippy::too_many_arguments)] // keyword arguments of Python
@@ -296,7 +300,7 @@ impl Table {
     /// What ``apply`` would change now, in its order: a list of Difference, empty if nothing. Options as for
     /// ``open_or_create``; an operator's change in place counts, whatever the table was last configured with.
     ///
-    /// ``apply`` raises Differs, and changes nothing, if one of them cannot be changed
+    /// ``apply`` raises DiffersError, and changes nothing, if one of them cannot be changed
     /// (``Difference.can_be_changed``). Options that no table can have are an error there, and not here.
     /// A look, without a lock, which a table of ``open_read_only`` allows as well.
     #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
@@ -334,7 +338,7 @@ impl Table {
 
     /// Returns to the engines what dead frontends held. Tells how much that was: a Reaped.
     ///
-    /// Raises ReadOnly, Io.
+    /// Raises ReadOnlyError, IoError.
     fn reap<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let reaped = py.detach(|| self.0.reap()).or_raise(py)?;
         view::reaped(py, reaped)
@@ -343,7 +347,7 @@ impl Table {
     /// Reaps every ``period`` seconds from a thread of this process, until the Reaper is stopped. Less than
     /// a millisecond counts as one.
     ///
-    /// Raises ReadOnly, Io.
+    /// Raises ReadOnlyError, IoError.
     fn reap_every(&self, py: Python<'_>, period: Seconds) -> PyResult<Reaper> {
         let period = period.duration("period")?;
         let reaper = py.detach(|| self.0.reap_every(period)).or_raise(py)?;
@@ -355,35 +359,35 @@ impl Table {
     /// The calls that change an engine take its number, which means the engine that has it then, or its
     /// EngineId, which means that very engine: if it is gone, another that has its number is left alone.
     ///
-    /// Raises EngineName, Weight, NameTaken, EnginesFull, ReadOnly, Busy, Io.
+    /// Raises EngineNameError, WeightError, NameTakenError, EnginesFullError, ReadOnlyError, BusyError, IoError.
     fn add<'py>(&self, py: Python<'py>, engine: Engine) -> PyResult<Bound<'py, PyAny>> {
         view::id(py, py.detach(|| self.0.add(&engine.0)).or_raise(py)?)
     }
 
     /// Takes an engine out. What is in flight on it finishes as it would have; returns how many.
     ///
-    /// Raises NoSuchEngine, ReadOnly, Busy, Io.
+    /// Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
     fn remove(&self, py: Python<'_>, engine: Which) -> PyResult<u32> {
         py.detach(|| self.0.remove(engine.0)).or_raise(py)
     }
 
     /// The engine takes nothing new; what is in flight finishes.
     ///
-    /// Raises NoSuchEngine, ReadOnly.
+    /// Raises NoSuchEngineError, ReadOnlyError.
     fn drain(&self, py: Python<'_>, engine: Which) -> PyResult<()> {
         self.0.drain(engine.0).or_raise(py)
     }
 
     /// The engine does not answer: it takes nothing.
     ///
-    /// Raises NoSuchEngine, ReadOnly.
+    /// Raises NoSuchEngineError, ReadOnlyError.
     fn down(&self, py: Python<'_>, engine: Which) -> PyResult<()> {
         self.0.down(engine.0).or_raise(py)
     }
 
     /// The engine takes requests again, starting from what is in flight on it.
     ///
-    /// Raises NoSuchEngine, ReadOnly.
+    /// Raises NoSuchEngineError, ReadOnlyError.
     fn up(&self, py: Python<'_>, engine: Which) -> PyResult<()> {
         self.0.up(engine.0).or_raise(py)
     }
@@ -391,7 +395,7 @@ impl Table {
     /// As ``down``, if the engine is active: one that is draining or down stays as it is. For health checks.
     /// Tells whether it was.
     ///
-    /// Raises NoSuchEngine, ReadOnly.
+    /// Raises NoSuchEngineError, ReadOnlyError.
     fn down_if_active(&self, py: Python<'_>, engine: Which) -> PyResult<bool> {
         self.0.down_if_active(engine.0).or_raise(py)
     }
@@ -399,14 +403,14 @@ impl Table {
     /// As ``up``, if the engine is down: one that an operator drains goes on draining. For health checks.
     /// Tells whether it was.
     ///
-    /// Raises NoSuchEngine, ReadOnly.
+    /// Raises NoSuchEngineError, ReadOnlyError.
     fn up_if_down(&self, py: Python<'_>, engine: Which) -> PyResult<bool> {
         self.0.up_if_down(engine.0).or_raise(py)
     }
 
     /// Changes an engine's weight.
     ///
-    /// Raises Weight, NoSuchEngine, ReadOnly, Busy, Io.
+    /// Raises WeightError, NoSuchEngineError, ReadOnlyError, BusyError, IoError.
     fn set_weight(&self, py: Python<'_>, engine: Which, weight: Weight) -> PyResult<()> {
         py.detach(|| self.0.set_weight(engine.0, weight.0))
             .or_raise(py)
@@ -415,7 +419,7 @@ impl Table {
     /// Changes an engine's caps; None for no cap. A cap that is not given stays as it is: of two processes
     /// that change one each, both have their way.
     ///
-    /// Raises NoSuchEngine, ReadOnly, Busy, Io.
+    /// Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
     #[pyo3(
         signature = (engine, max_in_flight=Cap::Stays, max_tokens=Cap::Stays),
         text_signature = "($self, engine, max_in_flight=..., max_tokens=...)"
@@ -439,7 +443,7 @@ impl Table {
     /// Changes the most requests that all engines together take; None for no cap. The table's cap on tokens
     /// stays as it is. A cap below what is in flight takes nothing away. ``apply`` puts the configured cap back.
     ///
-    /// Raises ReadOnly, Busy, Io.
+    /// Raises ReadOnlyError, BusyError, IoError.
     fn set_total_max_in_flight(&self, py: Python<'_>, cap: Option<Tokens>) -> PyResult<()> {
         let cap = cap.map(|Tokens(cap)| cap);
         py.detach(|| self.0.set_total_max_in_flight(cap))
@@ -448,7 +452,7 @@ impl Table {
 
     /// Changes the most tokens that all engines together take; None for no cap. See ``set_total_max_in_flight``.
     ///
-    /// Raises ReadOnly, Busy, Io.
+    /// Raises ReadOnlyError, BusyError, IoError.
     fn set_total_max_tokens(&self, py: Python<'_>, cap: Option<Tokens>) -> PyResult<()> {
         let cap = cap.map(|Tokens(cap)| cap);
         py.detach(|| self.0.set_total_max_tokens(cap)).or_raise(py)
@@ -466,7 +470,7 @@ impl Table {
     /// When it is "gone" or "replaced", processes that open the path from now on count in another table, and
     /// caps are exceeded: start the process anew. A Reaper's ``last_error`` says so as well.
     ///
-    /// Raises Io, if this process may not look there any more.
+    /// Raises IoError, if this process may not look there any more.
     fn path_state(&self, py: Python<'_>) -> PyResult<&'static str> {
         Ok(self.0.path_state().or_raise(py)?.name())
     }
@@ -474,14 +478,14 @@ impl Table {
     /// Recounts everything, and checks the file and all that it says: a Verification. Reads only, and
     /// nothing waits for it; milliseconds for a table of the default size.
     ///
-    /// Raises Io.
+    /// Raises IoError.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         view::verification(py, &py.detach(|| self.0.verify()).or_raise(py)?)
     }
 
     /// The file word by word, each with what it means: for a bug report.
     ///
-    /// Raises Io.
+    /// Raises IoError.
     fn dump(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.0.dump()).or_raise(py)
     }

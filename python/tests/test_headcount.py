@@ -8,6 +8,7 @@ import gc
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -130,7 +131,7 @@ def test_c6_many_are_placed_or_none() -> None:
     assert in_flight(table) == [3, 3]
     permits += frontend.route_many(2, tokens=4)
     assert in_flight(table) == [3, 5]
-    with pytest.raises(headcount.Saturated):
+    with pytest.raises(headcount.SaturatedError):
         frontend.route_many(2, pin=0)
     assert in_flight(table) == [3, 5]
     assert frontend.route_many(0) == []
@@ -155,51 +156,66 @@ def test_policies_have_names(table: Table) -> None:
 
 
 def test_errors_have_kinds(table: Table, frontend: Frontend, path: Path) -> None:
-    with pytest.raises(headcount.NoSuchEngine) as raised:
+    with pytest.raises(headcount.NoSuchEngineError) as raised:
         frontend.route(pin=9)
     assert raised.value.engine == 9
-    with pytest.raises(headcount.Unavailable) as unavailable:
+    with pytest.raises(headcount.UnavailableError) as unavailable:
         table.down(0)
         frontend.route(exclude=[1, 2, 3])
     assert (unavailable.value.down, unavailable.value.excluded) == (1, 3)
-    with pytest.raises(headcount.NotFound) as missing:
+    with pytest.raises(headcount.NotFoundError) as missing:
         Table.open(path)
     assert isinstance(missing.value, FileNotFoundError)
     assert os.fspath(missing.value.path) == str(path)
     assert str(path) in str(missing.value)
     Table.create(path, engines=2, max_in_flight=1)
-    with pytest.raises(headcount.Exists):
+    with pytest.raises(headcount.ExistsError):
         Table.create(path, engines=1)
-    with pytest.raises(headcount.Differs) as differs:
+    with pytest.raises(headcount.DiffersError) as differs:
         Table.open_or_create(path, engines=3)
     assert (differs.value.engine, differs.value.option) == ("2", "engine")
-    with pytest.raises(headcount.ReadOnly):
+    with pytest.raises(headcount.ReadOnlyError):
         Table.open_read_only(path).join()
-    with pytest.raises(headcount.Saturated):
+    with pytest.raises(headcount.SaturatedError):
         assert Table.open(path).join().route_many(2)
     path.unlink()
     path.write_bytes(b"no table")
-    with pytest.raises(headcount.NotATable):
+    with pytest.raises(headcount.NotATableError):
         Table.open(path)
-    with pytest.raises(headcount.Weight):
+    with pytest.raises(headcount.WeightError):
         table.set_weight(0, -1)
-    with pytest.raises(headcount.EngineName):
+    with pytest.raises(headcount.EngineNameError):
         table.add("")
-    with pytest.raises(headcount.NameTaken) as taken:
+    with pytest.raises(headcount.NameTakenError) as taken:
         table.add("2")
     assert taken.value.engine == 2
-    with pytest.raises(headcount.Option):
+    with pytest.raises(headcount.OptionError):
         Table.memfd(engines=1, max_engines=0)
-    with pytest.raises(headcount.Io):
+    with pytest.raises(headcount.IoError):
         Table.create("/proc/headcount", engines=1)
 
 
 def test_every_kind_is_an_error() -> None:
     kinds = [value for name, value in vars(headcount).items() if name in headcount.__all__]
     errors = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception)]
-    assert len(errors) == 30
     assert all(issubclass(kind, headcount.Error) for kind in errors)
     assert all(kind.__doc__ for kind in kinds if isinstance(kind, type))
+
+
+def test_the_class_for_each_error_of_the_library_is_named_by_one_rule() -> None:
+    source = (Path(__file__).parents[2] / "src/error.rs").read_text()
+    variants = source.split("pub enum Error {\n")[1].split("\n}\n")[0]
+    # What a program was not passed: Python opens a table by its path or its descriptor.
+    expected = {f"{name}Error" for name in re.findall(r"(?m)^    ([A-Z]\w*)(?: \{|,)$", variants)}
+    expected.remove("NotPassedError")
+    found = {name for name in headcount.__all__ if name.endswith("Error")}
+    assert found == {"Error", *expected}
+    assert len(found) == 30
+
+    def under(kind: type[Exception]) -> list[type[Exception]]:
+        return [kind, *(found for below in kind.__subclasses__() for found in under(below))]
+
+    assert all(kind.__name__.endswith("Error") for kind in under(headcount.Error))
 
 
 @pytest.mark.parametrize(
@@ -221,12 +237,12 @@ def test_publications_are_seen(table: Table) -> None:
     stats = [EngineStats(waiting=3, running=20, kv_usage=0.5)] * 4
     with table.publisher() as publisher:
         publisher.publish(stats, words=(7, 1))
-        with pytest.raises(headcount.PublisherHeld) as held:
+        with pytest.raises(headcount.PublisherHeldError) as held:
             table.publisher()
         assert held.value.pid == os.getpid()
-        with pytest.raises(headcount.KvUsage):
+        with pytest.raises(headcount.KvUsageError):
             publisher.publish([EngineStats(kv_usage=1.5)])
-        with pytest.raises(headcount.TooManyStats):
+        with pytest.raises(headcount.TooManyStatsError):
             publisher.publish(stats * 2)
     with pytest.raises(ValueError, match="closed"):
         publisher.publish(stats)
@@ -347,11 +363,11 @@ def test_a_change_by_id_leaves_a_newcomer_with_the_same_number_alone() -> None:
         lambda: frontend.route_many(2, pin=found),
     ]
     for change in changes:
-        with pytest.raises(headcount.NoSuchEngine, match="was removed") as gone:
+        with pytest.raises(headcount.NoSuchEngineError, match="was removed") as gone:
             change()
         assert (gone.value.engine, gone.value.removed) == (1, True)
         assert table.snapshot().engines[1] == before
-    with pytest.raises(headcount.NoSuchEngine) as never:
+    with pytest.raises(headcount.NoSuchEngineError) as never:
         table.drain(2)
     assert (never.value.engine, never.value.removed) == (2, False)
     table.drain(1)  # by its number: whichever has it
@@ -367,7 +383,7 @@ def test_names_may_have_as_many_bytes_as_the_constant_says() -> None:
     table = Table.memfd(engines=[longest])
     assert table.snapshot().engines[0].name == longest
     for name in (longest + "x", "x" * (headcount.MAX_NAME_LEN + 1)):
-        with pytest.raises(headcount.EngineName, match=f"1 to {headcount.MAX_NAME_LEN} bytes"):
+        with pytest.raises(headcount.EngineNameError, match=f"1 to {headcount.MAX_NAME_LEN} bytes"):
             table.add(name)
     for name in ("x" * headcount.MAX_NAME_LEN, "x"):
         assert table.find(name) is None
@@ -382,7 +398,7 @@ def test_the_largest_table_is_as_large_as_the_constants_say(path: Path) -> None:
     for option, most in limits:
         Table.create(path, engines=1, lanes=1, **{option: most})
         path.unlink()
-        with pytest.raises(headcount.Option):
+        with pytest.raises(headcount.OptionError):
             Table.create(path, engines=1, lanes=1, **{option: most + 1})
     table = Table.memfd(engines=1)
     table.set_caps(0, headcount.MAX_IN_FLIGHT - 1, None)
@@ -474,9 +490,9 @@ def test_k3_a_forked_child_never_acts_as_its_parent(table: Table, frontend: Fron
         code = 1
         try:
             permit.release()
-            with pytest.raises(headcount.Forked):
+            with pytest.raises(headcount.ForkedError):
                 frontend.route()
-            with pytest.raises(headcount.Forked):
+            with pytest.raises(headcount.ForkedError):
                 publisher.publish([])
             own = table.join().route(pin=1)
             code = 0 if own.engine == 1 else 2
@@ -552,5 +568,5 @@ def test_a_started_program_gets_a_table_without_a_path() -> None:
     assert int(ran.stdout) == 0
     with pytest.raises(OSError):
         Table.from_fd(-1)
-    with pytest.raises(headcount.NotATable):
+    with pytest.raises(headcount.NotATableError):
         Table.from_fd(os.open("/dev/null", os.O_RDWR))

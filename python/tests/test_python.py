@@ -157,7 +157,7 @@ def test_arguments_of_a_wrong_type_are_told_in_pythons_words(
 
 @pytest.mark.parametrize("mode, meant", [(660, "0o660"), (600, "0o600"), (664, "0o664")])
 def test_a_mode_in_decimal_is_told_in_octal(path: Path, mode: int, meant: str) -> None:
-    with pytest.raises(headcount.Option) as raised:
+    with pytest.raises(headcount.OptionError) as raised:
         Table.create(path, engines=1, mode=mode)
     assert str(raised.value).startswith(f"mode is {mode:#o}, but it must be ")
     assert str(raised.value).endswith(f"did you mean {meant}?")
@@ -170,15 +170,15 @@ def test_a_mode_in_decimal_is_told_in_octal(path: Path, mode: int, meant: str) -
         lambda: table.deploy().apply(mode=mode),
     ]
     for call in calls:
-        with pytest.raises(headcount.Option, match=f"did you mean {meant}"):
+        with pytest.raises(headcount.OptionError, match=f"did you mean {meant}"):
             call()
-    with pytest.raises(headcount.Differs, match="mode is 0600, not 0640"):
+    with pytest.raises(headcount.DiffersError, match="mode is 0600, not 0640"):
         Table.open_or_create(path, engines=1, mode=0o640)
 
 
 def test_a_mode_that_is_none_is_told_how_one_is_written(path: Path) -> None:
     for bad in (0o400, 0o1777, 999):
-        with pytest.raises(headcount.Option, match="in octal, as in 0o660"):
+        with pytest.raises(headcount.OptionError, match="in octal, as in 0o660"):
             Table.create(path, engines=1, mode=bad)
     for bad in (-1, 1 << 40):
         with pytest.raises(ValueError, match=f"{bad} cannot be permission bits"):
@@ -209,7 +209,7 @@ def test_messages_use_pythons_names(table: Table, path: Path) -> None:
     if (child := os.fork()) == 0:
         try:
             frontend.route()
-        except headcount.Forked as error:
+        except headcount.ForkedError as error:
             os.write(writing, str(error).encode())
         finally:
             os._exit(0)
@@ -253,7 +253,7 @@ def test_errors_of_the_system_have_what_an_oserror_has(path: Path) -> None:
     assert raised(lambda: Table.create("/proc/headcount", engines=1)).errno is not None
     path.chmod(0o666)
     wide = raised(lambda: Table.open(path))
-    assert isinstance(wide, headcount.Mode)
+    assert isinstance(wide, headcount.ModeError)
     assert wide.errno == errno.EACCES
     path.chmod(0o600)
 
@@ -273,15 +273,15 @@ def test_an_io_is_of_pythons_own_class_for_its_number(
 ) -> None:
     """As for an ``OSError`` of Python's, of which that number chooses the class."""
     kind = errors.io(number)
-    assert issubclass(kind, headcount.Io) and issubclass(kind, own)
+    assert issubclass(kind, headcount.IoError) and issubclass(kind, own)
     assert kind is errors.io(number)
-    assert (kind.__module__, kind.__qualname__) == ("headcount", "Io")
+    assert (kind.__module__, kind.__qualname__) == ("headcount", "IoError")
     assert not issubclass(errors.io(errno.EINVAL), PermissionError)
 
 
 def test_what_the_kernel_denies_is_a_permission_error(path: Path) -> None:
-    def raised(call: Callable[[], object]) -> headcount.Io:
-        with pytest.raises(headcount.Io) as raised:
+    def raised(call: Callable[[], object]) -> headcount.IoError:
+        with pytest.raises(headcount.IoError) as raised:
             call()
         error = raised.value
         again = pickle.loads(pickle.dumps(error))
@@ -304,7 +304,7 @@ os.setuid(65534)
 try:
     headcount.Table.open(sys.argv[1], any_owner=True)
 except PermissionError as error:
-    print(isinstance(error, headcount.Io), error.errno, error.filename)
+    print(isinstance(error, headcount.IoError), error.errno, error.filename)
 """
     Table.create(path, engines=1)
     command = [sys.executable, "-c", program, str(path)]
@@ -326,7 +326,7 @@ import errno, headcount, subprocess, sys, tempfile
 subprocess.check_call(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", sys.argv[1]])
 try:
     headcount.Table.create(sys.argv[1] + "/table", engines=4)
-except headcount.NoSpace as error:
+except headcount.NoSpaceError as error:
     assert error.errno == errno.ENOSPC, error.errno
     print(error.needed > 16384)
 """
@@ -339,7 +339,7 @@ except headcount.NoSpace as error:
 
 def test_a_refusal_says_which_cap_and_whether_it_passes() -> None:
     def refused(call: Callable[[], object]) -> tuple[str, bool]:
-        with pytest.raises(headcount.Saturated) as raised:
+        with pytest.raises(headcount.SaturatedError) as raised:
             call()
         return raised.value.cap, raised.value.passes
 
@@ -352,7 +352,7 @@ def test_a_refusal_says_which_cap_and_whether_it_passes() -> None:
         with frontend.route():
             assert refused(frontend.route) == ("engine_requests", True)
     table.down(0)
-    with pytest.raises(headcount.Unavailable) as unavailable:
+    with pytest.raises(headcount.UnavailableError) as unavailable:
         frontend.route()
     assert (unavailable.value.engines, unavailable.value.down) == (1, 1)
     assert table.snapshot().refusals == headcount.Refusals(
@@ -381,7 +381,7 @@ def test_names_are_those_under_which_they_are_found() -> None:
             assert value.__doc__
     program = "import headcount; headcount.Table.open('/dev/shm/headcount-not-there')"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert ran.stderr.splitlines()[-1].startswith("headcount.NotFound: ")
+    assert ran.stderr.splitlines()[-1].startswith("headcount.NotFoundError: ")
 
 
 def test_the_version_is_that_of_the_package() -> None:
@@ -471,7 +471,7 @@ def test_a_table_serves_one_deployment(path: Path) -> None:
     table = Table.create(path, engines=2)
     with table.deploy() as deployment:
         assert deployment.table.path == path
-        with pytest.raises(headcount.Deployed, match="is served by process") as served:
+        with pytest.raises(headcount.DeployedError, match="is served by process") as served:
             Table.open(path).deploy()
         assert (served.value.path, served.value.pid) == (path, os.getpid())
         assert table.snapshot().deployment == os.getpid()
@@ -487,7 +487,7 @@ def test_a_living_table_is_brought_to_a_configuration(path: Path) -> None:
     table.drain(0)
     options["engines"] = [Engine("a", max_in_flight=9), "c"]
     options["max_in_flight"] = 60
-    with pytest.raises(headcount.Differs, match="`Table.apply`") as differs:
+    with pytest.raises(headcount.DiffersError, match="`Table.apply`") as differs:
         Table.open_or_create(path, **options)
     first = differs.value.differences[0]
     told = (differs.value.engine, differs.value.option, differs.value.found, differs.value.asked)
@@ -515,13 +515,13 @@ def test_a_living_table_is_brought_to_a_configuration(path: Path) -> None:
     assert str(table.apply(**options)) == ""
     Table.open_or_create(path, **options)
     # What a table was created with stays.
-    with pytest.raises(headcount.Differs) as fixed:
+    with pytest.raises(headcount.DiffersError) as fixed:
         table.apply(**{**options, "engines": ["d"], "max_engines": 9})
     assert "max_engines" in [it.option for it in fixed.value.differences]
     assert table.find("d") is None
     # One deployment at a time.
     with table.deploy() as deployment:
-        with pytest.raises(headcount.Deployed):
+        with pytest.raises(headcount.DeployedError):
             table.apply(**options)
         assert deployment.apply(engines=["a"]).removed == ["c"]
         assert deployment.apply(engines=[], max_in_flight=60).removed == ["a"]
@@ -558,14 +558,14 @@ def test_what_apply_would_change_is_told_and_not_changed(path: Path) -> None:
         assert opened.differences(**options) == changed
     view = table.snapshot()
     assert ([e.name for e in view.engines], view.max_in_flight) == (["a"], 50)
-    with pytest.raises(headcount.Differs) as differs:
+    with pytest.raises(headcount.DiffersError) as differs:
         Table.open_or_create(path, engines=["a"], max_in_flight=60)
     assert differs.value.differences == table.differences(engines=["a"])[1:]
     # What it was created with stays.
     fixed = table.differences(max_in_flight=50, lanes=1, mode=0o660)
     told = [(it.option, it.found, it.asked, it.can_be_changed) for it in fixed]
     assert told == [("lanes", "4", "1", False), ("mode", "0600", "0660", False)]
-    with pytest.raises(headcount.Differs) as refused:
+    with pytest.raises(headcount.DiffersError) as refused:
         table.apply(max_in_flight=50, lanes=1, mode=0o660)
     assert refused.value.differences == fixed
     with pytest.raises(TypeError, match="engines must be a number"):
@@ -586,7 +586,7 @@ def test_a_cap_of_the_whole_table_is_changed_without_the_other(table: Table) -> 
     table.set_total_max_tokens(100)
     table.set_total_max_in_flight(2)
     assert caps() == (2, 100)
-    with pytest.raises(headcount.Saturated) as saturated:
+    with pytest.raises(headcount.SaturatedError) as saturated:
         frontend.route()
     assert (saturated.value.cap, saturated.value.passes) == ("table_requests", True)
     assert [engine.max_in_flight for engine in table.snapshot().engines] == [None] * 4
@@ -595,7 +595,7 @@ def test_a_cap_of_the_whole_table_is_changed_without_the_other(table: Table) -> 
     with frontend.route():
         pass
     table.set_total_max_tokens(cap=6)
-    with pytest.raises(headcount.Saturated) as saturated:
+    with pytest.raises(headcount.SaturatedError) as saturated:
         frontend.route(tokens=1)
     assert saturated.value.cap == "table_tokens"
     table.set_total_max_tokens(None)
@@ -618,7 +618,7 @@ def test_only_who_may_write_changes_the_caps_of_a_table(path: Path) -> None:
     Table.create(path, engines=1, max_in_flight=3)
     reading = Table.open_read_only(path)
     for change in (reading.set_total_max_in_flight, reading.set_total_max_tokens):
-        with pytest.raises(headcount.ReadOnly):
+        with pytest.raises(headcount.ReadOnlyError):
             change(9)
     assert reading.snapshot().max_in_flight == 3
 
@@ -636,7 +636,7 @@ def test_a_health_check_does_not_undo_what_an_operator_does(table: Table) -> Non
     )
     assert states() == ["draining", "down", "active", "active"]
     assert (table.up_if_down(1), states()[1]) == (True, "active")
-    with pytest.raises(headcount.NoSuchEngine):
+    with pytest.raises(headcount.NoSuchEngineError):
         table.up_if_down(9)
 
 
@@ -654,7 +654,7 @@ def test_a_cap_that_is_not_given_stays(table: Table) -> None:
     assert caps() == (None, 1000)
     table.set_caps(0, None, None)
     assert caps() == (None, None)
-    with pytest.raises(headcount.NoSuchEngine):
+    with pytest.raises(headcount.NoSuchEngineError):
         table.set_caps(9, 1)
 
 
@@ -685,12 +685,12 @@ def test_a_request_may_exclude_or_prefer_an_engine_that_is_gone(
         assert frontend.route(exclude=[number]).engine in (0, 1, 2)
         assert frontend.route(prefer=(number, 100)).engine in (0, 1, 2)
         assert len(frontend.route_many(2, exclude=[number])) == 2
-        with pytest.raises(headcount.NoSuchEngine):
+        with pytest.raises(headcount.NoSuchEngineError):
             frontend.route(pin=number)
     # By its number, also where an id is given.
     new = table.add("new")
     assert new.index == gone.index
-    with pytest.raises(headcount.Unavailable) as unavailable:
+    with pytest.raises(headcount.UnavailableError) as unavailable:
         frontend.route(exclude=[0, 1, 2, gone])
     assert unavailable.value.excluded == 4
     assert frontend.route(prefer=(gone, 100)).engine == new
@@ -721,7 +721,7 @@ def _held_in(table: Table, reading: bool) -> None:
     if reading:
         try:
             table.join()
-        except headcount.ReadOnly:
+        except headcount.ReadOnlyError:
             os._exit(7)
     os._exit(len(table.snapshot().frontends) + sum(e.in_flight for e in table.snapshot().engines))
 

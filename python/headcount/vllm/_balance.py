@@ -159,7 +159,7 @@ class Balance:
             if slot not in slots:
                 try:
                     table.remove(self._engines[slot])
-                except headcount.NoSuchEngine:
+                except headcount.NoSuchEngineError:
                     pass  # another server was faster
                 # The engine is gone, and will not tell of its requests' ends.
                 for request_id, permits in list(self.permits.items()):
@@ -177,7 +177,7 @@ class Balance:
         if engine is None:
             try:
                 return table.add(name)
-            except headcount.NameTaken:
+            except headcount.NameTakenError:
                 engine = table.find(name)  # another server was faster
                 if engine is None:
                     raise
@@ -212,7 +212,7 @@ class Balance:
         self._publisher_again = now + _PUBLISHER_AGAIN
         try:
             self._publisher = self.table.publisher()
-        except headcount.PublisherHeld:
+        except headcount.PublisherHeldError:
             pass
         return self._publisher
 

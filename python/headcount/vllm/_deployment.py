@@ -66,7 +66,7 @@ class Seat:
     frontend: headcount.Frontend
 
 
-class Taken(Exception):
+class TakenError(Exception):
     """Another deployment lives in the table."""
 
 
@@ -77,7 +77,7 @@ def join(deployment: Deployment, ranks: list[int], settings: Settings) -> Seat:
         if settings.path is not None:
             try:
                 return _join(settings.path, deployment, ranks, settings)
-            except Taken:
+            except TakenError:
                 log.warning(
                     "headcount: another deployment uses %s; using %s instead. "
                     "Give each its own HEADCOUNT_VLLM_PATH, or none",
@@ -140,7 +140,7 @@ def _opened(path: str, deployment: Deployment) -> headcount.Table | None:
     """The table that the deployment's other servers use, if there are any."""
     try:
         table = headcount.Table.open(path)
-    except headcount.NotFound:
+    except headcount.NotFoundError:
         return None
     if not _is_in_use(table):
         # Of servers that are all gone: begin anew.
@@ -148,7 +148,7 @@ def _opened(path: str, deployment: Deployment) -> headcount.Table | None:
         return None
     suffix = deployment.engine_name(0).removeprefix("0")
     if not all(engine.name.endswith(suffix) for engine in table.snapshot().engines):
-        raise Taken(path)
+        raise TakenError(path)
     return table
 
 

@@ -144,7 +144,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "the router counts one for what it cannot count",
         "python/examples/cost.py",
         &[(
-            "        raise Refused(400, \"bad_request\", \"this JSON is nested too deeply\") from error\n",
+            "        raise RefusedError(400, \"bad_request\", \"this JSON is nested too deeply\") from error\n",
             "        del error\n",
         )],
         Catcher::Python("test_router.py::test_what_cannot_be_counted_is_refused"),
