@@ -28,9 +28,9 @@ class EngineView:
     """Requests in flight."""
     tokens: int
     """Their tokens."""
-    admitted: int
+    admitted_total: int
     """Requests that it was ever given, since it was added. Only grows."""
-    finished: int
+    finished_total: int
     """How many of these have finished, or were returned by a reap. Only grows."""
     max_in_flight: int | None
     """The most requests that it takes. None: no cap."""
@@ -50,7 +50,7 @@ class FrontendView:
     """The process as it sees itself; pid namespaces may differ."""
     alive: bool
     """Whether it lives. One that does not is reaped soon."""
-    since: float
+    joined_at: float
     """When it joined, in seconds since 1970."""
     in_flight: int
     """Requests that it has in flight."""
@@ -103,7 +103,7 @@ class View:
     """The cap of the whole table in tokens."""
     deployment: int | None
     """The process that is the table's deployment; see ``Table.deploy``. None if no living process is."""
-    refusals: Refusals
+    refusals_total: Refusals
     """How many calls were refused since the table was created, by reason."""
 
     def engine(self, engine: int | EngineId) -> EngineView | None:

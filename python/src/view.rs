@@ -44,7 +44,7 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
     let frontends: Vec<_> = (view.frontends.iter())
         .map(|frontend| {
             // No publication is from before 1970; such a time reads as 1970.
-            let since = frontend
+            let joined_at = frontend
                 .joined_at
                 .duration_since(UNIX_EPOCH)
                 .unwrap_or_default();
@@ -52,7 +52,7 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
                 frontend.slot,
                 frontend.pid,
                 frontend.alive,
-                since.as_secs_f64(),
+                joined_at.as_secs_f64(),
                 frontend.in_flight,
                 frontend.tokens,
             );
@@ -71,7 +71,7 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
         })
         .transpose()?;
     let [a, b, c, d, e] = view.refusals_total.by_reason().map(|(_, count)| count);
-    let refusals = made(py, VIEW, "Refusals", (a, b, c, d, e))?;
+    let refusals_total = made(py, VIEW, "Refusals", (a, b, c, d, e))?;
     let fields = (
         engines,
         frontends,
@@ -80,7 +80,7 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
         view.max_in_flight,
         view.max_tokens,
         view.deployment,
-        refusals,
+        refusals_total,
     );
     made(py, VIEW, "View", fields)
 }

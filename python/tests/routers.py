@@ -94,7 +94,7 @@ def in_flight(path: Path) -> list[int]:
 def admitted(path: Path) -> int:
     """How many requests were ever placed."""
     view = headcount.Table.open_read_only(path).snapshot()
-    return sum(engine.admitted for engine in view.engines)
+    return sum(engine.admitted_total for engine in view.engines)
 
 
 async def message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:

@@ -275,8 +275,8 @@ def test_totals_are_those_since_an_engine_was_added(table: Table, frontend: Fron
     def totals(number: int) -> tuple[int, int]:
         view = table.snapshot().engine(number)
         assert view is not None
-        assert view.admitted - view.finished == view.in_flight
-        return view.admitted, view.finished
+        assert view.admitted_total - view.finished_total == view.in_flight
+        return view.admitted_total, view.finished_total
 
     held = frontend.route_many(3, pin=1)
     for _ in range(4):
@@ -520,7 +520,7 @@ def test_k1_what_a_killed_process_held_is_returned(path: Path) -> None:
     reaped = table.reap()
     assert (reaped.frontends, reaped.requests, reaped.tokens) == (1, 10, 30)
     assert in_flight(table) == [0, 0]
-    assert [engine.finished for engine in table.snapshot().engines] == [5, 5]
+    assert [engine.finished_total for engine in table.snapshot().engines] == [5, 5]
 
 
 def test_a_table_says_whether_it_lies_at_its_path(path: Path) -> None:

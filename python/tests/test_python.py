@@ -355,7 +355,7 @@ def test_a_refusal_says_which_cap_and_whether_it_passes() -> None:
     with pytest.raises(headcount.UnavailableError) as unavailable:
         frontend.route()
     assert (unavailable.value.engines, unavailable.value.down) == (1, 1)
-    assert table.snapshot().refusals == headcount.Refusals(
+    assert table.snapshot().refusals_total == headcount.Refusals(
         engine_requests=2, engine_tokens=2, table_requests=0, table_tokens=0, unavailable=1
     )
 
@@ -367,7 +367,7 @@ def test_a_refusal_says_which_cap_and_whether_it_passes() -> None:
         assert refused(lambda: frontend.route(tokens=9)) == ("table_tokens", True)
         with frontend.route():
             assert refused(frontend.route) == ("table_requests", True)
-    assert table.snapshot().refusals == headcount.Refusals(0, 0, 2, 2, 0)
+    assert table.snapshot().refusals_total == headcount.Refusals(0, 0, 2, 2, 0)
 
 
 # -- Names and types ---------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ def test_the_fastapi_application_tells_clients_when_to_come_back(path: Path, tmp
                 await until(lambda: in_flight(path) == [1])
                 busy = await refused()
                 assert (busy.status_code, busy.headers["retry-after"]) == (503, "1")
-                assert table.snapshot().refusals.engine_requests == 1
+                assert table.snapshot().refusals_total.engine_requests == 1
                 waiting.cancel()
                 await until(lambda: in_flight(path) == [0])
                 table.down(0)
