@@ -7,7 +7,7 @@
 
 use crate::json;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use std::fmt;
+use std::{fmt, mem};
 
 /// The tokens that a picture, a sound, a film or a file counts, whatever its size.
 pub(crate) const MEDIA_TOKENS: u64 = 1_000;
@@ -24,7 +24,7 @@ pub(crate) struct TooDeep;
 pub(crate) struct Prompt {
     /// Sequences: the prompts, times the answers to each.
     pub(crate) requests: u64,
-    /// Their tokens: for all of them, one for every four bytes of text, as many as there are of those that
+    /// Their tokens, as many for each: one for every four bytes of text, as many as there are of those that
     /// are given by number, and [`MEDIA_TOKENS`] for all else.
     pub(crate) tokens: u64,
     /// The first bytes of its text.
@@ -42,7 +42,7 @@ impl Prompt {
         if found.is_too_deep {
             return Err(TooDeep);
         }
-        Ok(match found.is_json && found.has_prompt() {
+        Ok(match found.is_json && found.has_prompt {
             true => found.prompt(),
             false => Self::unread(body, body.len() as u64, beginning),
         })
@@ -67,22 +67,28 @@ impl Prompt {
     }
 }
 
-/// What was found so far.
+/// What was found so far. An engine takes one field that has prompts, and which one is its endpoint's: the most
+/// prompts and the longest count. Lengths are in quarters of a token.
 #[derive(Debug, Default)]
 struct Found {
     is_json: bool,
     is_too_deep: bool,
-    prompts: Option<u64>,
+    /// Whether there is a field that has prompts.
+    has_prompt: bool,
+    /// Of `prompt` and `input`, and of `messages`, to which a chat adds its documents.
+    prompts: u64,
+    longest: u64,
+    chat: Option<u64>,
+    /// Texts that are compared with another one each, how many if they are no objects, and their length.
+    pairs: u64,
+    pairs_of_texts: u64,
+    compared: u64,
+    /// The length of the other one, which goes with each of them.
+    query: u64,
     /// Prompts that are given as what a model makes of them, beside the others.
     embedded: u64,
-    /// Texts that are compared with another one each. Beside a prompt they are parts of it.
-    pairs: Option<u64>,
-    /// Of all these: bytes of text, tokens that are given by number, and other things.
-    bytes: u64,
-    numbers: u64,
-    media: u64,
-    /// Bytes of text that go with each prompt: the question to which documents are ranked.
-    bytes_of_each: u64,
+    /// The length of the field that is being read.
+    length: u64,
     /// Answers to each prompt.
     answers: u64,
     beginning: Vec<u8>,
@@ -102,24 +108,36 @@ impl Found {
         found
     }
 
-    fn has_prompt(&self) -> bool {
-        self.prompts.or(self.pairs).is_some() || self.embedded > 0
-    }
-
     fn prompt(self) -> Prompt {
-        let mut prompts = self.prompts.or(self.pairs).unwrap_or_default();
-        // One that is empty is none beside those.
-        let is_one = self.embedded == 0 || self.bytes + self.numbers + self.media > 0;
-        prompts = prompts.max(is_one.into()).saturating_add(self.embedded);
-        let text = (self.bytes).saturating_add(self.bytes_of_each.saturating_mul(prompts));
-        let media = (self.media.saturating_add(self.embedded)).saturating_mul(MEDIA_TOKENS);
-        let tokens = (text.div_ceil(4).saturating_add(self.numbers)).saturating_add(media);
-        let answers = self.answers.max(1);
+        // Texts beside a chat are for a rank, since those of a chat are objects: parts of its one prompt.
+        let pairs = match self.chat {
+            Some(_) => self.pairs_of_texts,
+            None => self.pairs,
+        };
+        let prompts = self.prompts.max(pairs).saturating_add(self.embedded).max(1);
+        let chat = self.chat.map_or(0, |it| it.saturating_add(self.compared));
+        let ranked = (self.query.saturating_mul(pairs)).saturating_add(self.compared);
+        let embedded = self.embedded.saturating_mul(4 * MEDIA_TOKENS);
+        let length = self.longest.max(chat).max(ranked).saturating_add(embedded);
+        let of_each = length.div_ceil(prompts.saturating_mul(4));
+        let requests = prompts.saturating_mul(self.answers.max(1));
         Prompt {
-            requests: prompts.saturating_mul(answers),
-            tokens: tokens.saturating_mul(answers),
+            requests,
+            tokens: of_each.saturating_mul(requests),
             beginning: self.beginning,
         }
+    }
+
+    /// Reads the value of a field: what it holds, and its length.
+    fn field<'de, A: MapAccess<'de>>(&mut self, map: &mut A) -> Result<(Elements, u64), A::Error> {
+        self.length = 0;
+        let mut elements = Elements::default();
+        map.next_value_seed(Part::new(self, &mut elements))?;
+        Ok((elements, self.length))
+    }
+
+    fn lengthen(&mut self, quarters: u64) {
+        self.length = self.length.saturating_add(quarters);
     }
 
     fn begin(&mut self, text: &str) {
@@ -142,30 +160,37 @@ impl<'de> Visitor<'de> for Fields<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let Self(found) = self;
         while let Some(name) = map.next_key_seed(Name)? {
-            let mut prompts = 0;
             match name {
                 Field::Prompt => {
-                    map.next_value_seed(Part::new(found, &mut prompts, Several::IfTexts))?;
-                    found.prompts = found.prompts.max(Some(prompts));
+                    let (elements, length) = found.field(&mut map)?;
+                    found.has_prompt |= !elements.is_null;
+                    found.prompts = found.prompts.max(elements.if_texts());
+                    found.longest = found.longest.max(length);
+                }
+                Field::Chat => {
+                    let (elements, length) = found.field(&mut map)?;
+                    found.has_prompt |= !elements.is_null;
+                    found.prompts = found.prompts.max(elements.if_texts());
+                    found.chat = found.chat.max((!elements.is_null).then_some(length));
                 }
                 Field::Embedded => {
-                    let mut own = Found::default();
-                    let part = Part::new(&mut own, &mut prompts, Several::IfTexts);
-                    let read = map.next_value_seed(part);
-                    found.is_too_deep = own.is_too_deep;
-                    read?;
-                    let is_one = own.bytes + own.numbers + own.media > 0;
-                    found.embedded = found.embedded.max(prompts.max(is_one.into()));
+                    let room = mem::take(&mut found.room); // its text is none
+                    let read = found.field(&mut map);
+                    found.room = room;
+                    let (elements, _) = read?;
+                    found.has_prompt |= !elements.is_null;
+                    found.embedded = found.embedded.max(elements.if_texts());
                 }
                 Field::Documents => {
-                    map.next_value_seed(Part::new(found, &mut prompts, Several::Always))?;
-                    found.pairs = found.pairs.max(Some(prompts));
+                    let (elements, length) = found.field(&mut map)?;
+                    found.has_prompt |= !elements.is_null;
+                    found.pairs = found.pairs.max(elements.each());
+                    found.pairs_of_texts = found.pairs_of_texts.max(elements.if_texts());
+                    found.compared = found.compared.max(length);
                 }
                 Field::Query => {
-                    let bytes = found.bytes;
-                    map.next_value_seed(Part::new(found, &mut prompts, Several::Never))?;
-                    found.bytes_of_each += found.bytes - bytes;
-                    found.bytes = bytes;
+                    let (_, length) = found.field(&mut map)?;
+                    found.query = found.query.max(length);
                 }
                 Field::Answers => {
                     found.answers = found.answers.max(map.next_value_seed(Count)?);
@@ -183,6 +208,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Field {
     Prompt,
+    Chat,
     Embedded,
     Documents,
     Query,
@@ -213,7 +239,8 @@ impl Visitor<'_> for Name {
 
     fn visit_str<E>(self, name: &str) -> Result<Field, E> {
         Ok(match name {
-            "prompt" | "messages" | "input" => Field::Prompt,
+            "prompt" | "input" => Field::Prompt,
+            "messages" => Field::Chat,
             "prompt_embeds" => Field::Embedded,
             "documents" | "text_2" => Field::Documents,
             "query" | "text_1" => Field::Query,
@@ -227,50 +254,62 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// When the elements of a list are prompts of their own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Several {
-    Always,
-    /// Each that is a text, or a list itself. Numbers are the tokens of one prompt, and objects its parts.
-    IfTexts,
-    Never,
+/// What is in a field that may be one prompt, or a list of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Elements {
+    is_null: bool,
+    is_list: bool,
+    count: u64,
+    /// How many of them are texts, or lists themselves.
+    texts: u64,
+}
+
+impl Elements {
+    /// Prompts, if each element of a list is one.
+    fn each(self) -> u64 {
+        match (self.is_null, self.is_list) {
+            (true, _) => 0,
+            (_, true) => self.count,
+            _ => 1,
+        }
+    }
+
+    /// Prompts, if those are texts or lists. Numbers are the tokens of one prompt, and objects its parts.
+    fn if_texts(self) -> u64 {
+        match self.texts == self.count {
+            true => self.each(),
+            false => 1,
+        }
+    }
 }
 
 /// A prompt or a part of one: a text, a token, or a list or an object of parts.
 struct Part<'a> {
     found: &'a mut Found,
-    prompts: &'a mut u64,
-    several: Several,
-    /// Whether it is an element of a list of prompts.
-    is_element: bool,
+    elements: &'a mut Elements,
     /// Lists and objects around it.
     levels: u32,
+    /// Whether it is an element of the list that the field is.
+    is_element: bool,
 }
 
 impl<'a> Part<'a> {
-    fn new(found: &'a mut Found, prompts: &'a mut u64, several: Several) -> Self {
+    fn new(found: &'a mut Found, elements: &'a mut Elements) -> Self {
         Self {
             found,
-            prompts,
-            several,
-            is_element: false,
+            elements,
             levels: 0,
+            is_element: false,
         }
     }
 
-    /// A part of this one that is no list of prompts.
-    fn inner(&mut self) -> Part<'_> {
+    /// A part of this one.
+    fn inner(&mut self, is_element: bool) -> Part<'_> {
         Part {
+            found: self.found,
+            elements: self.elements,
             levels: self.levels + 1,
-            ..Part::new(self.found, self.prompts, Several::Never)
-        }
-    }
-
-    fn element(&mut self) -> Part<'_> {
-        Part {
-            is_element: true,
-            levels: self.levels + 1,
-            ..Part::new(self.found, self.prompts, self.several)
+            is_element,
         }
     }
 
@@ -282,19 +321,14 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Counts it as a prompt of its own, if it is one.
     fn count(&mut self, is_text: bool) {
-        let counts = match self.several {
-            Several::Always => true,
-            Several::IfTexts => is_text,
-            Several::Never => false,
-        };
-        *self.prompts += u64::from(self.is_element && counts);
+        self.elements.count += u64::from(self.is_element);
+        self.elements.texts += u64::from(self.is_element && is_text);
     }
 
     fn number(mut self, number: impl fmt::Display) {
         self.count(false);
-        self.found.numbers += 1;
+        self.found.lengthen(4);
         if self.found.room > 0 {
             self.found.begin(&format!("{number} "));
         }
@@ -318,7 +352,7 @@ impl<'de> Visitor<'de> for Part<'_> {
 
     fn visit_str<E>(mut self, text: &str) -> Result<(), E> {
         self.count(true);
-        self.found.bytes += text.len() as u64;
+        self.found.lengthen(text.len() as u64);
         self.found.begin(text);
         Ok(())
     }
@@ -338,27 +372,24 @@ impl<'de> Visitor<'de> for Part<'_> {
         Ok(())
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+    fn visit_bool<E>(mut self, _: bool) -> Result<(), E> {
+        self.count(false);
         Ok(())
     }
 
-    fn visit_unit<E>(self) -> Result<(), E> {
+    fn visit_unit<E>(mut self) -> Result<(), E> {
+        self.count(false);
+        self.elements.is_null |= self.levels == 0;
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut parts: A) -> Result<(), A::Error> {
         self.check_depth()?;
         self.count(true);
-        loop {
-            let part = match self.is_element {
-                // Those of a prompt among several are its own parts.
-                true => self.inner(),
-                false => self.element(),
-            };
-            if parts.next_element_seed(part)?.is_none() {
-                return Ok(());
-            }
-        }
+        let is_field = self.levels == 0;
+        self.elements.is_list |= is_field;
+        while parts.next_element_seed(self.inner(is_field))?.is_some() {}
+        Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<(), A::Error> {
@@ -367,14 +398,16 @@ impl<'de> Visitor<'de> for Part<'_> {
         let mut is_media = false;
         while let Some(name) = fields.next_key_seed(Name)? {
             match name {
-                Field::Text => fields.next_value_seed(self.inner())?,
+                Field::Text => fields.next_value_seed(self.inner(false))?,
                 _ => {
                     is_media |= name == Field::Media;
                     fields.next_value::<IgnoredAny>()?;
                 }
             }
         }
-        self.found.media += u64::from(is_media);
+        if is_media {
+            self.found.lengthen(4 * MEDIA_TOKENS);
+        }
         Ok(())
     }
 }

@@ -12,21 +12,27 @@ from worker import MOST_PER_ENGINE
 MEDIA = 1000
 # No prompt counts more: the tokens of all requests at an engine are one number of 32 bits.
 MOST_TOKENS = ((1 << 32) - 1) // max(1, MOST_PER_ENGINE)
-PROMPTS = ("messages", "prompt", "input", "documents", "text_2")
+# Fields of which an engine takes one. Texts are compared with the question that stands beside them.
+PROMPTS = ("messages", "prompt", "input")
+COMPARED = {"documents": "query", "text_2": "text_1"}
+KNOWN = (*PROMPTS, *COMPARED, "prompt_embeds")
+# What is no text in a part of a message.
+MEDIA_NAMES = {
+    *("image_url", "image", "image_embeds", "input_audio", "audio_url", "audio", "audio_embeds"),
+    *("video_url", "video", "file", "file_data", "file_url", "file_id", "source"),
+}
 
 
 def cost(body: bytes) -> tuple[int, int]:
     """How many requests an engine makes of this one, and the tokens of each: one for every four bytes of
     text, or as many as there are if they are given by number.
 
-    An engine takes one of ``PROMPTS``, and which one is its endpoint's: the most and the longest are counted.
+    An engine takes one of the fields, and which one is its endpoint's: the most and the longest are counted.
     """
     try:
         # (An int of Python's refuses to be read from thousands of digits; a float does not.)
         asked = json.loads(body, parse_int=float)
-        if isinstance(asked, dict) and any(
-            asked.get(p) is not None for p in (*PROMPTS, "prompt_embeds")
-        ):
+        if isinstance(asked, dict) and any(asked.get(name) is not None for name in KNOWN):
             return counted(asked)
     except RecursionError as error:
         # How many prompts it holds cannot be told, and an engine may be able to tell.
@@ -38,27 +44,30 @@ def cost(body: bytes) -> tuple[int, int]:
 
 
 def counted(asked: dict[str, Any]) -> tuple[int, int]:
-    # In a chat, the parts of ``documents`` go into its one prompt.
-    parts = asked.get("messages") is not None
-    choices = [
-        several(asked.get(name), name in ("documents", "text_2") and not parts) for name in PROMPTS
-    ]
-    embedded = len(several(asked.get("prompt_embeds"), False))
-    prompts = max(map(len, choices)) + embedded
-    size = max(map(quarters, choices)) + 4 * MEDIA * embedded
+    is_chat = asked.get("messages") is not None
+    prompts = max(several(asked.get(name), False) for name in PROMPTS)
+    # Beside a chat, texts are for a rank: its own are objects, and parts of its one prompt.
+    pairs = max(several(asked.get(name), not is_chat) for name in COMPARED)
+    texts = max(quarters(asked.get(name)) for name in COMPARED)
+    question = max(quarters(asked.get(name)) for name in COMPARED.values())
+    embedded = several(asked.get("prompt_embeds"), False)
+    sizes = [quarters(asked.get(name)) for name in PROMPTS]
+    if is_chat:
+        sizes.append(quarters(asked["messages"]) + texts)
+    sizes.append(texts + question * pairs)
+    size = max(sizes) + 4 * MEDIA * embedded
+    count = max(1, max(prompts, pairs) + embedded)
     answers = max(1, number(asked.get("n")), number(asked.get("best_of")))
-    return prompts * answers, min(-(-size // (4 * prompts)), MOST_TOKENS)
+    return count * answers, min(-(-size // (4 * count)), MOST_TOKENS)
 
 
-def several(prompt: Any, each: bool) -> list[Any]:
-    """The prompts in what may be one, a list of them, or nothing."""
-    if (
-        isinstance(prompt, list)
-        and prompt
-        and (each or all(isinstance(p, (str, list)) for p in prompt))
-    ):
-        return prompt
-    return [] if prompt is None else [prompt]
+def several(prompt: Any, each: bool) -> int:
+    """How many prompts there are in what may be one, a list of them, or nothing."""
+    if prompt is None:
+        return 0
+    if isinstance(prompt, list) and (each or all(isinstance(p, (str, list)) for p in prompt)):
+        return len(prompt)
+    return 1
 
 
 def number(value: Any) -> int:
@@ -73,12 +82,9 @@ def quarters(part: Any) -> int:
     """The length of a prompt, or of a part of one, in quarters of a token."""
     if isinstance(part, str):
         return len(part.encode(errors="surrogatepass"))
-    if isinstance(part, (int, float)):
-        return 4
     if isinstance(part, list):
         return sum(map(quarters, part))
     if isinstance(part, dict):
-        if "content" in part or "text" in part:
-            return quarters(part.get("content")) + quarters(part.get("text"))
-        return 4 * MEDIA
-    return 0
+        text = quarters(part.get("content")) + quarters(part.get("text"))
+        return text + (0 if MEDIA_NAMES.isdisjoint(part) else 4 * MEDIA)
+    return 4 if isinstance(part, (int, float)) and not isinstance(part, bool) else 0

@@ -350,8 +350,8 @@ def test_the_tokens_of_all_requests_fit_into_what_counts_them(path: Path) -> Non
         ):
             # More than 2**32 tokens, as they are estimated.
             for many in (
-                {"prompt": [{}] * 5_000, "n": 1024},
-                {"prompt": ["", [[{}] * 9_000]], "n": 512},
+                {"prompt": [{"file": ""}] * 5_000, "n": 1024},
+                {"prompt": ["", [[{"file": ""}] * 9_000]], "n": 512},
             ):
                 most = (2**32 - 1) // 1024
                 found = await counted(engine, url, path, json.dumps(many).encode())

@@ -54,7 +54,7 @@ fn a_request_counts_what_an_engine_will_run() {
         ),
         // The tokens of one prompt, or of two.
         ("\"prompt\":[1,2,3]".to_owned(), (1, 3)),
-        ("\"prompt\":[[1,2,3],[4,5]]".to_owned(), (2, 5)),
+        ("\"prompt\":[[1,2,3],[4,5]]".to_owned(), (2, 6)),
         (format!("\"input\":[{}]", texts(512)), (512, 1_024)),
         (
             "\"messages\":[{\"content\":\"1234\"},{\"content\":\"1234\"}]".to_owned(),
@@ -70,7 +70,7 @@ fn a_request_counts_what_an_engine_will_run() {
             (1, 2),
         ),
         (
-            "\"documents\":[\"1234\",\"1234\"],\"messages\":[{\"content\":\"1234\"}]".to_owned(),
+            "\"documents\":[{\"text\":\"1234\"},{\"text\":\"1234\"}],\"messages\":[{\"content\":\"1234\"}]".to_owned(),
             (1, 3),
         ),
         // A pair for each document.

@@ -7,7 +7,7 @@ use headcount_tests::eventually;
 use std::io::Read;
 
 /// A deployment in front of an engine that takes requests and does not answer.
-fn deployment() -> Deployment {
+pub(crate) fn deployment() -> Deployment {
     let engine = odd_engine(|connection| {
         read_request(connection);
         let _ = connection.read(&mut [0]);
@@ -24,7 +24,7 @@ fn post(deployment: &Deployment, kind: &str, body: &[u8]) -> Stream {
 }
 
 /// Requests and tokens that are counted for a body.
-fn counted(deployment: &Deployment, kind: &str, body: &[u8]) -> (u32, u32) {
+pub(crate) fn counted(deployment: &Deployment, kind: &str, body: &[u8]) -> (u32, u32) {
     let stream = post(deployment, kind, body);
     let counts = || {
         let engine = &deployment.table.snapshot().engines[0];
@@ -77,18 +77,18 @@ fn what_python_takes_for_json_counts_as_python_reads_it() {
         // Three bytes for a half of a pair, as if it were a character.
         (r#"{"prompt":["\ud8001","\udfff1"]}"#, (2, 2)),
         (r#"{"prompt":"\ud83d\ude00","a":NaN}"#, (1, 1)),
-        (r#"{"prompt":[[NaN,1],[1e999]]}"#, (2, 3)),
-        // The prompts of each kind, but for an empty one beside the others.
+        (r#"{"prompt":[[NaN,1],[1e999]]}"#, (2, 4)),
+        // The prompts of each kind, with an empty text, as vLLM runs them.
         (r#"{"prompt_embeds":"AAAA"}"#, (1, 1_000)),
         (r#"{"prompt_embeds":["AA","AA","AA"]}"#, (3, 3_000)),
-        (r#"{"prompt":"","prompt_embeds":["A","A","A"]}"#, (3, 3_000)),
+        (r#"{"prompt":"","prompt_embeds":["A","A","A"]}"#, (4, 3_000)),
         (
             r#"{"prompt":null,"prompt_embeds":["A","A"],"n":2}"#,
             (4, 4_000),
         ),
         (
             r#"{"prompt":["1234","1234"],"prompt_embeds":["A","A"]}"#,
-            (4, 2_002),
+            (4, 2_004),
         ),
         (r#"{"prompt_embeds":null,"prompt":"1234"}"#, (1, 1)),
     ] {
@@ -99,7 +99,7 @@ fn what_python_takes_for_json_counts_as_python_reads_it() {
     assert_eq!(invalid.0, 2, "{invalid:?}");
     let digits = "9".repeat(400);
     let body = format!(r#"{{"prompt":["a","b"],"n":{digits},"n":2}}"#);
-    assert_eq!(counted(&deployment, "a/b", body.as_bytes()), (4, 2));
+    assert_eq!(counted(&deployment, "a/b", body.as_bytes()), (4, 4));
     // And what is none for Python either: a quarter of its bytes.
     for body in [
         "{\"prompt\":[\"a\",\"b\"],\"n\":2",

@@ -181,7 +181,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a rest of text is no token",
         "examples/api_server/prompt.rs",
-        &[("(text.div_ceil(4).", "((text / 4).")],
+        &[(
+            "length.div_ceil(prompts.saturating_mul(4))",
+            "(length / prompts.saturating_mul(4))",
+        )],
         Catcher::Test("http", "tokens_are_counted_wherever"),
     ),
     fault(
@@ -196,7 +199,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "tokens by number do not count",
         "examples/api_server/prompt.rs",
-        &[("        self.found.numbers += 1;\n", "")],
+        &[("        self.found.lengthen(4);\n", "")],
         Catcher::Test("http", "tokens_are_counted_wherever"),
     ),
     fault(

@@ -82,8 +82,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a batch counts as one",
         "examples/api_server/prompt.rs",
         &[(
-            "requests: prompts.saturating_mul(answers),",
-            "requests: answers.min(1),",
+            "let requests = prompts.saturating_mul(self.answers.max(1));",
+            "let requests = prompts.min(1);",
         )],
         Catcher::Test("http", "a_request_counts_what"),
     ),
@@ -215,6 +215,12 @@ pub(super) const FAULTS: &[Mutant] = &[
             "\"prompt_embeds\" => Field::Other,",
         )],
         Catcher::Test("http", "what_python_takes_for_json"),
+    ),
+    fault(
+        "texts that are ranked count as one, where there are messages too",
+        "examples/api_server/prompt.rs",
+        &[("Some(_) => self.pairs_of_texts,", "Some(_) => 0,")],
+        Catcher::Test("http", "a_request_counts_as_it_does_in_the_router"),
     ),
     fault(
         "what is nested too deeply to be counted counts as one",

@@ -126,9 +126,15 @@ pub(super) const FAULTS: &[Mutant] = &[
         "the router counts the first prompt that it knows, whatever its endpoint takes",
         "python/examples/cost.py",
         &[(
-            "prompts = max(map(len, choices)) + embedded",
-            "prompts = len(next(filter(None, choices), [])) + embedded",
+            "prompts = max(several(asked.get(name), False) for name in PROMPTS)",
+            "prompts = next(filter(None, (several(asked.get(name), False) for name in PROMPTS)), 0)",
         )],
+        Catcher::Python("test_router.py::test_a_request_counts_as_many_as_its_engine_runs"),
+    ),
+    fault(
+        "the router counts a prompt in an empty list",
+        "python/examples/cost.py",
+        &[("return len(prompt)\n", "return max(1, len(prompt))\n")],
         Catcher::Python("test_router.py::test_a_request_counts_as_many_as_its_engine_runs"),
     ),
     fault(
