@@ -39,6 +39,7 @@ mod child;
 mod client;
 mod configuration;
 mod connection;
+mod count;
 mod counters;
 mod descriptors;
 mod dial;

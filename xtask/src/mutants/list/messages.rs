@@ -200,7 +200,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a number of answers with a point in a text is none",
-        "examples/api_server/prompt.rs",
+        "examples/api_server/count.rs",
         &[(
             ".or_else(|| fraction().map(|count| count as u64))",
             ".or_else(|| fraction().and(None))",
