@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import headcount
 import pytest
@@ -253,6 +254,17 @@ def test_publications_are_seen(table: Table) -> None:
     assert 0 <= view.snapshot.age < 60
     assert view.publisher is None
     assert view.engines[2].stats == EngineStats(3, 20, 0.5, in_flight=0)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [headcount.View, headcount.EngineView, headcount.FrontendView, headcount.SnapshotView],
+)
+def test_a_figure_has_the_name_that_it_has_in_the_library(kind: Any) -> None:
+    source = (Path(__file__).parents[2] / "src/view.rs").read_text()
+    struct = source.split(f"pub struct {kind.__name__} {{\n")[1].split("\n}\n")[0]
+    names = re.findall(r"(?m)^    pub (\w+):", struct)
+    assert {field.name for field in dataclasses.fields(kind)} == set(names)
 
 
 def test_a_snapshot_is_of_plain_objects(path: Path) -> None:

@@ -431,6 +431,10 @@ def test_several_go_to_one_engine_all_or_none(path: Path) -> None:
             head, body = await exchange(url, several(11))
             assert reason((head, body)) == (400, "too_large")
             assert b"retry-after" not in head.lower()
+            for many in (b"11.0", b"1e99", b'"1e99"'):
+                asked = posted(b'{"prompt": "p", "n": %b}' % many)
+                found = reason(await exchange(url, asked))
+                assert found == (400, "too_large"), many
             assert sorted(in_flight(path)) == [6, 9]
             # Where it fits, also if that one is not the least loaded.
             async with connection(url) as (_, three):
