@@ -142,4 +142,14 @@ mod tests {
         }
         assert!(lost.is_empty(), "{}", lost.join("\n"));
     }
+
+    #[test]
+    fn the_documentation_says_how_many_there_are() {
+        let page = include_str!("../../../docs/guarantees.md");
+        let said = format!("{} deliberate faults,", list::all().count());
+        assert!(
+            page.contains(&said),
+            "there are {said} and not what the page says"
+        );
+    }
 }
