@@ -44,26 +44,10 @@ impl Changes {
     }
 }
 
-/// One line for each change: `engine a: max_in_flight 8, now 9`, `engine b: added`, `engine c: removed` or
-/// `max_in_flight none, now 60`.
+/// One line for each, as [`Difference::change`] says it.
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for difference in &self.differences {
-            if let Some(engine) = &difference.engine {
-                write!(f, "engine {engine}: ")?;
-            }
-            match difference {
-                _ if difference.is_missing_engine() => writeln!(f, "added")?,
-                _ if difference.is_surplus_engine() => writeln!(f, "removed")?,
-                Difference {
-                    option,
-                    found,
-                    asked,
-                    ..
-                } => writeln!(f, "{option} {found}, now {asked}")?,
-            }
-        }
-        Ok(())
+        (self.differences.iter()).try_for_each(|difference| writeln!(f, "{}", difference.change()))
     }
 }
 
@@ -112,7 +96,7 @@ impl Table {
     /// Nothing is changed on [`Error::Deployed`], [`Error::Differs`], [`Error::Option`], [`Error::EngineName`],
     /// [`Error::NameTaken`], [`Error::Weight`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`]. On
     /// [`Error::EnginesFull`] all is changed but that some engines were not added: apply again when those that
-    /// were removed have finished what is in flight on them.
+    /// were removed have finished what is in flight on them. [`differences`](Self::differences) says what is left.
     pub fn apply(&self, options: &Options) -> Result<Changes> {
         let changer = self.change_engines()?;
         if self.is_held(DEPLOYMENT_LOCK) {
@@ -146,6 +130,14 @@ impl Table {
             return Err(Error::Differs {
                 path: self.path().to_owned(),
                 differences,
+            });
+        }
+        let room = self.header().geometry.max_engines;
+        if options.engines.len() > room {
+            return Err(Error::Option {
+                option: "engines",
+                found: options.engines.len() as u64,
+                expected: format!("0 to {room}, which is the table's max_engines"),
             });
         }
         let engines = self.engines();

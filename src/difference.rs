@@ -50,6 +50,18 @@ impl Difference {
         !["max_engines", "max_frontends", "lanes", "mode"].contains(&self.option)
     }
 
+    /// What was or will be changed, in words: `engine a: max_in_flight 8, now 9`, `engine b: added`,
+    /// `engine c: removed` or `max_in_flight none, now 60`.
+    pub fn change(&self) -> String {
+        let (option, found, asked) = (self.option, &self.found, &self.asked);
+        match &self.engine {
+            Some(name) if self.is_missing_engine() => format!("engine {name}: added"),
+            Some(name) if self.is_surplus_engine() => format!("engine {name}: removed"),
+            Some(name) => format!("engine {name}: {option} {found}, now {asked}"),
+            None => format!("{option} {found}, now {asked}"),
+        }
+    }
+
     fn engine(name: &str, option: &'static str, found: String, asked: String) -> Self {
         Self {
             engine: Some(name.to_owned()),

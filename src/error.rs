@@ -122,7 +122,7 @@ pub enum Error {
 
     /// Another engine has that name.
     #[error(
-        "engine {engine} is called {name:?} already; choose another name, or remove that engine first"
+        "the name {name:?} belongs to engine {engine} already; give each engine a name of its own"
     )]
     NameTaken {
         /// The name that was given.

@@ -124,7 +124,7 @@ impl Options {
         self
     }
 
-    /// The most requests in flight on all engines together. Default: no such cap.
+    /// The most requests in flight on all engines together. Default: no such cap. A table of cap 0 takes nothing.
     ///
     /// It costs two more operations a request when that is placed, on one word at which all frontends meet,
     /// and a look at each engine; none when it finishes. It is never exceeded. A request that finds room but

@@ -1,6 +1,8 @@
 //! One deployment a table, and a table that is brought to another configuration.
 
-use headcount::{Cap, Engine, EngineState, Error, Frontend, Options, Permit, Request, Table};
+use headcount::{
+    Cap, Difference, Engine, EngineState, Error, Frontend, Options, Permit, Request, Table,
+};
 use headcount_tests::{Actor, Rounds, TestTable, eventually, many_engines};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -195,6 +197,11 @@ fn apply_changes_nothing_if_it_cannot_do_all() {
     assert!(matches!(table.apply(&twice), Err(Error::NameTaken { .. })));
     let bad = options().engine(named("x").weight(-1.0));
     assert!(matches!(table.apply(&bad), Err(Error::Weight { .. })));
+    // They could not be there at the same time, however long one waits.
+    let room = table.facts().max_engines;
+    let many = (0..=room).fold(Table::options(), |all, n| all.engine(named(&n.to_string())));
+    let error = table.apply(&many).unwrap_err();
+    assert!(error.to_string().contains("max_engines"), "{error}");
     let reader = Table::open_read_only(table.path()).unwrap();
     assert!(matches!(reader.apply(&options()), Err(Error::ReadOnly)));
     let mut other = Actor::open(ACTOR, table.path());
@@ -220,6 +227,12 @@ fn apply_says_that_engines_which_finish_keep_their_slots_and_goes_on_later() {
     assert_eq!(view.max_in_flight, Some(7));
     let names: Vec<_> = view.engines.into_iter().map(|e| e.name).collect();
     assert_eq!(names, ["0", "x"], "as far as it goes");
+    let left: Vec<_> = table
+        .differences(&next)
+        .iter()
+        .map(Difference::change)
+        .collect();
+    assert_eq!(left, ["engine y: added"]);
     drop(held);
     assert_eq!(table.apply(&next).unwrap().to_string(), "engine y: added\n");
     assert!(table.apply(&next).unwrap().is_empty());

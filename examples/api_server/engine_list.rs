@@ -3,7 +3,7 @@
 use crate::address::Address;
 use crate::error::Error;
 use crate::options::Options;
-use headcount::{Deployment, Engine, EngineState, Table};
+use headcount::{Deployment, Difference, Engine, EngineState, Table};
 use std::fs::OpenOptions;
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -171,9 +171,21 @@ pub(crate) fn apply(
     list: &[Entry],
     options: &Options,
 ) -> Result<Vec<String>, Error> {
-    let changes = deployment.apply(&configuration(list, options))?;
-    let mut lines: Vec<_> = changes.to_string().lines().map(flag_of).collect();
     let table = deployment.table();
+    let room = table.facts().max_engines;
+    if list.len() > room {
+        let asked = list.len();
+        return Err(Error::TooManyEngines { asked, room });
+    }
+    let wanted = configuration(list, options);
+    let before = table.differences(&wanted);
+    let changes = match deployment.apply(&wanted) {
+        Err(headcount::Error::EnginesFull { .. }) => {
+            return Err(in_part(&before, &table.differences(&wanted)));
+        }
+        changes => changes?,
+    };
+    let mut lines: Vec<_> = changes.to_string().lines().map(flag_of).collect();
     for engine in table.snapshot().engines {
         if engine.state == EngineState::Draining {
             table.up(engine.id)?;
@@ -181,6 +193,18 @@ pub(crate) fn apply(
         }
     }
     Ok(lines)
+}
+
+/// What was changed of what was to be changed, and what was not.
+fn in_part(wanted: &[Difference], left: &[Difference]) -> Error {
+    let say = |changes: &mut dyn Iterator<Item = &Difference>| {
+        let lines: Vec<_> = changes.map(|change| flag_of(&change.change())).collect();
+        lines.join(", ")
+    };
+    Error::InPart {
+        changed: say(&mut wanted.iter().filter(|change| !left.contains(change))),
+        left: say(&mut left.iter()),
+    }
 }
 
 /// A change, with the name that a cap of all engines together has here. One in tokens is set by other

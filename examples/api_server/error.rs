@@ -31,9 +31,14 @@ pub(crate) enum Error {
     NoFile,
 
     #[error(
-        "the table has room for {room} engines, those included that are removed and still finish; name fewer, wait for those that finish, or start on a new table"
+        "{asked} engines are named, and the table has room for {room}; name fewer, or start on a new table"
     )]
-    TooManyEngines { room: usize },
+    TooManyEngines { asked: usize, room: usize },
+
+    #[error(
+        "some engines could not be added before others that leave have finished, which keep their places in the table until then; changed: {changed}; apply the list again later for what is left: {left}"
+    )]
+    InPart { changed: String, left: String },
 
     #[error(
         "the table has room for {room} processes, and that many live; start with a smaller --workers, wait for the last deployment to finish, or start on a new table"
@@ -61,7 +66,6 @@ pub(crate) enum Error {
 impl From<headcount::Error> for Error {
     fn from(error: headcount::Error) -> Self {
         match error {
-            headcount::Error::EnginesFull { max_engines: room } => Self::TooManyEngines { room },
             headcount::Error::FrontendsFull {
                 max_frontends: room,
             } => Self::TooManyProcesses { room },

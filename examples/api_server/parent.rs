@@ -153,6 +153,7 @@ impl Life<'_> {
                     say(format_args!("SIGHUP: {change}"));
                 }
             }
+            Err(error @ Error::InPart { .. }) => say(format_args!("SIGHUP: {error}")),
             Err(error) => say(format_args!(
                 "SIGHUP: {error}; the engines stay as they were"
             )),

@@ -174,7 +174,10 @@ fn a_list_that_cannot_be_changes_nothing() {
     let none = scene.path().with_file_name("none");
     fs::write(&none, "\n# nothing\n").unwrap();
     let said = apply(scene.path(), &["--engines-file", none.to_str().unwrap()]).refused(2);
-    assert!(said.contains("which engines?"), "{said}");
+    assert!(
+        said.contains("names no engine; give at least one"),
+        "{said}"
+    );
     apply(scene.path(), &["--max-in-flight-total", "5"]).refused(2);
     apply(scene.path(), &["--engines-file", "/nowhere"]).refused(2);
     let said = apply(scene.path(), &["-e", "a=1", "-e", "a=2"]).refused(2);
@@ -191,9 +194,20 @@ fn engines_for_which_there_is_no_slot_yet_are_said_to_be_missing() {
     let frontend = table.join().unwrap();
     let permits = frontend.route_many(2).unwrap();
     let wanted = ["-e", "1", "-e", "new", "--max-in-flight-total", "9"];
-    let said = apply(table.path(), &wanted).refused(1);
-    assert!(said.contains("some engines were not added"), "{said}");
+    let ran = apply(table.path(), &wanted);
+    let changed = "max_in_flight_total none, now 9\nengine 0: removed\n";
+    assert_eq!(ran.out, changed);
+    let said = ran.refused(1);
+    assert!(said.contains("what is left: engine new: added"), "{said}");
     assert_eq!(table.snapshot().max_in_flight, Some(9));
     drop(permits);
     assert_eq!(apply(table.path(), &wanted).fine(), "engine new: added\n");
+    // These never could be there together: nothing is changed.
+    let too_many = ["-e", "1", "-e", "2", "-e", "3"];
+    let said = apply(table.path(), &too_many).refused(2);
+    assert!(
+        said.contains("0 to 2, which is the table's max_engines"),
+        "{said}"
+    );
+    assert_eq!(table.snapshot().max_in_flight, Some(9));
 }

@@ -68,7 +68,7 @@ fn it_does_not_remove_a_table_in_use_unless_forced() {
     drop(deployment);
     let said = on(scene.path(), "rm PATH --force").fine();
     assert!(
-        said.contains("publisher") && said.contains("start it anew"),
+        said.contains("publisher") && said.contains("start anew what uses it"),
         "{said}"
     );
     assert!(!scene.path().exists());
@@ -308,9 +308,25 @@ fn caps_and_weights_change() {
     assert_eq!(caps(), (Some(10), Some(7000)));
     on(scene.path(), "cap PATH gpu-0 none").fine();
     assert_eq!(caps(), (None, Some(7000)));
-    // No count gets there, so it is no cap, and is not said to be one.
-    let said = on(scene.path(), "cap PATH gpu-0 4294967295").fine();
-    assert!(said.starts_with("gpu-0: no cap on requests"), "{said}");
+    on(scene.path(), "cap PATH gpu-0 --max-in-flight 1048574").fine();
+    assert_eq!(caps(), (Some(1_048_574), Some(7000)));
+    // No count gets there, so it would be no cap.
+    for (line, most) in [
+        ("cap PATH gpu-0 1048575", "1048574"),
+        ("cap PATH gpu-0 --max-in-flight 1048575", "1048574"),
+        ("cap PATH gpu-0 --max-tokens 4294967295", "4294967294"),
+        ("add PATH new --max-in-flight 1048575", "1048574"),
+        ("add PATH new --max-tokens 4294967295", "4294967294"),
+    ] {
+        let ran = on(scene.path(), line);
+        assert_eq!(ran.code, 2);
+        assert!(ran.err.contains(most), "{}", ran.err);
+    }
+    let form = "new max_in_flight=1048575";
+    let said = run(["add", scene.path().to_str().unwrap(), form]).refused(2);
+    assert!(said.contains("give a number from 1 to 1048574"), "{said}");
+    let twice = on(scene.path(), "cap PATH gpu-0 5 --max-in-flight 5").refused(2);
+    assert!(twice.contains("two caps on requests"), "{twice}");
     on(scene.path(), "weight PATH gpu-0 2.5").fine();
     assert_eq!(scene.table.snapshot().engines[0].weight, 2.5);
 }

@@ -147,7 +147,10 @@ fn an_engine_is_given_once_and_a_line_is_done_whole_or_not_at_all() {
         assert!(said.contains("is given twice; give it once"), "{said}");
     }
     let said = on(scene.path(), "add PATH new gpu-1").refused(1);
-    assert!(said.contains("is called \"gpu-1\" already"), "{said}");
+    assert!(
+        said.contains("the name \"gpu-1\" belongs to engine 1 already"),
+        "{said}"
+    );
     assert!(fs::read(scene.path()).unwrap() == before, "no byte");
 }
 

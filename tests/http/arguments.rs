@@ -63,6 +63,6 @@ fn more_engines_than_a_table_has_room_for_are_refused_in_words_of_this_program()
         .output()
         .unwrap();
     let said = String::from_utf8(program.stderr).unwrap();
-    assert!(said.contains("room for 256 engines"), "{said}");
+    assert!(said.contains("room for 256; name fewer"), "{said}");
     assert!(!said.contains("max_engines"), "{said}");
 }

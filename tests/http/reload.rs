@@ -193,6 +193,44 @@ fn a_list_that_is_a_pipe_keeps_no_parent_waiting() {
 }
 
 #[test]
+fn a_list_that_has_to_wait_for_engines_to_finish_is_said_to_be_in_part() {
+    let engines = MockEngine::several(3, "0.002");
+    let [a, b, c] = [0, 1, 2].map(|engine| engines[engine].address);
+    let directory = headcount_tests::directory();
+    let made = Table::options().max_engines(2).max_frontends(8);
+    drop(made.create(directory.path().join("table")).unwrap());
+    let file = directory.path().join("engines");
+    std::fs::write(&file, list(&[a])).unwrap();
+    let options = ["--engines-file", file.to_str().unwrap()];
+    let deployment = Deployment::start_on(directory, &[], &options);
+    let before = deployment.log().len();
+    let says = |what: &str| {
+        eventually(what, || deployment.log()[before..].contains(what));
+    };
+    // Never.
+    reload(&deployment, &list(&[a, b, c]));
+    says("SIGHUP: 3 engines are named, and the table has room for 2; name fewer");
+    assert_eq!(deployment.state(b), None);
+    // Not yet.
+    let mut stream = deployment.stream(1_000_000);
+    reload(&deployment, &list(&[b, c]));
+    let (first, second) = (
+        format!("engine http://{b}: added"),
+        format!("engine http://{c}: added"),
+    );
+    says(&format!(
+        "changed: {first}, engine http://{a}: removed; apply the list again later"
+    ));
+    says(&format!("for what is left: {second}\n"));
+    assert!(!deployment.log()[before..].contains("another process"));
+    assert!(stream.token(), "what is in flight goes on");
+    drop(stream);
+    deployment.settles();
+    signal(deployment.pid(), libc::SIGHUP);
+    says(&format!("SIGHUP: {second}\n"));
+}
+
+#[test]
 fn without_a_file_there_is_nothing_to_read_again() {
     let engines = MockEngine::several(1, "0.002");
     let deployment = Deployment::start_with_log(&[engines[0].address]);

@@ -30,9 +30,8 @@ impl Apply {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
         let engines = self.engines.read()?;
         if engines.is_empty() {
-            return Err(Failure::usage(
-                "which engines? give --engine or --engines-file; `headcount remove` takes engines away",
-            ));
+            let advice = "; `headcount remove` takes engines away";
+            return Err(self.engines.none(advice));
         }
         let mut options = self.totals.set_in(Table::options());
         for engine in engines {
@@ -47,7 +46,10 @@ impl Apply {
         // Also if there is nothing to be seen: another process may have died when it had come so far.
         let changed = match table.apply(&options) {
             Err(Error::Deployed { .. }) if wanted.is_empty() => Vec::new(),
-            result => result.map_err(failed)?.differences,
+            Err(Error::EnginesFull { .. }) => {
+                return Err(changed_in_part(&table, &options, &wanted));
+            }
+            result => result?.differences,
         };
         match changed.is_empty() {
             true => print("nothing to change\n")?,
@@ -77,32 +79,25 @@ fn dry_run(source: &Source, options: &Options) -> Result<Outcome, Failure> {
     }
 }
 
-/// Where a part was changed, it is said that the rest was not.
-fn failed(error: Error) -> Failure {
-    match error {
-        Error::EnginesFull { max_engines } => Failure::failed(format!(
-            "some engines were not added, since all {max_engines} slots are taken, and all else was changed; apply it again when the engines that leave have finished"
-        )),
-        error => error.into(),
+/// What was changed before there was no slot for the rest, and the rest.
+fn changed_in_part(table: &Table, options: &Options, wanted: &[Difference]) -> Failure {
+    let left = table.differences(options);
+    let changed = wanted.iter().filter(|change| !left.contains(change));
+    if let Err(failure) = print(&changed.map(line).collect::<String>()) {
+        return failure;
     }
+    let left: Vec<_> = left.iter().map(line).collect();
+    Failure::failed(format!(
+        "some engines could not be added before others that leave have finished; apply it again then, for what is left: {}",
+        left.concat().trim_end().replace('\n', ", ")
+    ))
 }
 
 /// A change as it is printed; caps of the whole table by the names of their flags.
 fn line(change: &Difference) -> String {
     let (option, found, asked) = (change.option, &change.found, &change.asked);
     match &change.engine {
-        Some(name) => {
-            let name = printable(name);
-            match change {
-                _ if change.is_missing_engine() => format!("engine {name}: added\n"),
-                _ if change.is_surplus_engine() => format!("engine {name}: removed\n"),
-                _ => format!("engine {name}: {option} {found}, now {asked}\n"),
-            }
-        }
-        None => of_the_table(option, found, asked),
+        Some(_) => format!("{}\n", printable(&change.change())),
+        None => format!("{option}_total {found}, now {asked}\n"),
     }
-}
-
-fn of_the_table(option: &str, found: &str, asked: &str) -> String {
-    format!("{option}_total {found}, now {asked}\n")
 }

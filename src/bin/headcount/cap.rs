@@ -1,6 +1,6 @@
 //! `headcount cap`.
 
-use crate::caps::{Cap, TotalCaps, said};
+use crate::caps::{Cap, MOST_REQUESTS, MOST_TOKENS, TotalCaps, said};
 use crate::failure::{Failure, Outcome};
 use crate::find::find;
 use crate::output::{print, printable};
@@ -15,15 +15,19 @@ use std::ffi::OsString;
 #[command(
     name = "cap",
     override_usage = "headcount cap [PATH] ENGINE [N|none] [--max-tokens N|none]
+       headcount cap [PATH] ENGINE [--max-in-flight N|none] [--max-tokens N|none]
        headcount cap [PATH] [--max-in-flight-total N|none] [--max-tokens-total N|none]"
 )]
 pub(crate) struct SetCap {
     /// The table (unless HEADCOUNT_TABLE names it), the engine, and the most requests in flight on it.
     #[arg(value_name = "PATH|ENGINE|N", allow_negative_numbers = true)]
     arguments: Vec<OsString>,
+    /// The same as N after the engine.
+    #[arg(long, value_name = "N|none", allow_negative_numbers = true)]
+    max_in_flight: Option<Cap<MOST_REQUESTS>>,
     /// The most tokens in flight on it.
     #[arg(long, value_name = "N|none", allow_negative_numbers = true)]
-    max_tokens: Option<Cap>,
+    max_tokens: Option<Cap<MOST_TOKENS>>,
     #[command(flatten)]
     totals: TotalCaps,
     #[command(flatten)]
@@ -37,8 +41,15 @@ impl SetCap {
             return self.of_the_table(&source, &words);
         }
         let (name, requests) = match words.as_slice() {
-            [name] if self.max_tokens.is_some() => (name, None),
-            [name, requests] => (name, Some(requests.parse::<Cap>().map_err(Failure::usage)?)),
+            [name] if self.max_in_flight.is_some() || self.max_tokens.is_some() => {
+                (name, self.max_in_flight)
+            }
+            [_, _] if self.max_in_flight.is_some() => {
+                return Err(Failure::usage(
+                    "two caps on requests; give it after the engine or by --max-in-flight",
+                ));
+            }
+            [name, requests] => (name, Some(requests.parse().map_err(Failure::usage)?)),
             _ => {
                 return Err(Failure::usage(
                     "which cap? give one engine and its cap, a number or none, or --max-in-flight-total for all together",
@@ -56,7 +67,7 @@ impl SetCap {
         }
         let view = table.snapshot();
         let engine_view = view.engine(engine.id);
-        // A cap beyond what can be counted is none. The engine may be gone already.
+        // The engine may be gone already.
         let (requests, tokens) =
             engine_view.map_or((None, None), |e| (e.max_in_flight, e.max_tokens));
         let name = printable(&engine.name);
@@ -65,7 +76,7 @@ impl SetCap {
     }
 
     fn of_the_table(self, source: &Source, words: &[String]) -> Result<Outcome, Failure> {
-        if !words.is_empty() || self.max_tokens.is_some() {
+        if !words.is_empty() || self.max_in_flight.is_some() || self.max_tokens.is_some() {
             return Err(Failure::usage(
                 "these are caps of an engine and caps of the table; give each a command of its own",
             ));

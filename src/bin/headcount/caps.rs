@@ -2,30 +2,38 @@
 
 use crate::figures::count;
 use clap::Args;
-use headcount::Options;
+use headcount::{MAX_IN_FLIGHT, Options};
 use std::str::FromStr;
 
-/// A cap as it is typed: a number, or none.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Cap(pub(crate) Option<u32>);
+/// The largest cap of an engine in requests. What is beyond would be no cap: no engine takes more.
+pub(crate) const MOST_REQUESTS: u32 = MAX_IN_FLIGHT - 1;
+/// The largest cap of an engine in tokens.
+pub(crate) const MOST_TOKENS: u32 = u32::MAX - 1;
 
-impl FromStr for Cap {
+/// A cap as it is typed: a number up to a limit, or none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Cap<const MOST: u32>(pub(crate) Option<u32>);
+
+/// A cap of the table.
+pub(crate) type TotalCap = Cap<{ u32::MAX }>;
+
+impl<const MOST: u32> FromStr for Cap<MOST> {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "none" => Ok(Self(None)),
-            number => {
-                let cap = number.parse().ok().filter(|cap| *cap > 0);
-                cap.map(|cap| Self(Some(cap))).ok_or_else(|| {
-                    format!(
-                        "the cap {number:?} cannot be; give a number from 1 to {}, or none",
-                        u32::MAX
-                    )
-                })
-            }
+        if text == "none" {
+            return Ok(Self(None));
         }
+        let cap = a_number(text, MOST)
+            .map_err(|expected| format!("the cap {text:?} cannot be; give {expected}, or none"))?;
+        Ok(Self(Some(cap)))
     }
+}
+
+/// Reads a cap that is a number, or says which numbers there are.
+pub(crate) fn a_number(text: &str, most: u32) -> Result<u32, String> {
+    let cap = text.parse().ok().filter(|cap| (1..=most).contains(cap));
+    cap.ok_or_else(|| format!("a number from 1 to {most}"))
 }
 
 /// The caps of the whole table.
@@ -33,10 +41,10 @@ impl FromStr for Cap {
 pub(crate) struct TotalCaps {
     /// The most requests in flight on all engines together.
     #[arg(long, value_name = "N|none", allow_negative_numbers = true)]
-    max_in_flight_total: Option<Cap>,
+    max_in_flight_total: Option<TotalCap>,
     /// The most tokens in flight on all engines together.
     #[arg(long, value_name = "N|none", allow_negative_numbers = true)]
-    max_tokens_total: Option<Cap>,
+    max_tokens_total: Option<TotalCap>,
 }
 
 impl TotalCaps {

@@ -39,9 +39,8 @@ impl Create {
         let path = named_or_variable(self.path)?;
         let engines = self.engines.read()?;
         if engines.is_empty() && self.max_engines.is_none() {
-            return Err(Failure::usage(
-                "which engines? give --engine or --engines-file, or --max-engines if they are added later",
-            ));
+            let advice = ", or --max-engines if they are added later";
+            return Err(self.engines.none(advice));
         }
         let mut options = self.totals.set_in(Table::options().mode(self.mode));
         for engine in engines {

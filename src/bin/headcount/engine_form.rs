@@ -1,7 +1,8 @@
 //! Engines as they are typed, or stand in a file: one form for all commands, and for api_server.
 
+use crate::caps::{MOST_REQUESTS, MOST_TOKENS, a_number};
 use crate::failure::Failure;
-use crate::output::printable;
+use crate::output::{printable, printable_path};
 use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, Args, value_parser};
 use headcount::Engine;
@@ -27,11 +28,11 @@ pub(crate) struct Typed {
 pub(crate) struct EachCaps {
     /// The most requests in flight on each engine that does not say so itself [default: no cap].
     #[arg(long, value_name = "N", allow_negative_numbers = true,
-          value_parser = value_parser!(u32).range(1..))]
+          value_parser = value_parser!(u32).range(1..=i64::from(MOST_REQUESTS)))]
     max_in_flight: Option<u32>,
     /// The most tokens in flight on each engine that does not say so itself [default: no cap].
     #[arg(long, value_name = "N", allow_negative_numbers = true,
-          value_parser = value_parser!(u32).range(1..))]
+          value_parser = value_parser!(u32).range(1..=i64::from(MOST_TOKENS)))]
     max_tokens: Option<u32>,
 }
 
@@ -86,6 +87,17 @@ impl EngineList {
         each_once(typed.iter().map(|typed| typed.name.as_str()))?;
         Ok(typed.iter().map(|t| t.engine(self.caps)).collect())
     }
+
+    /// That there is none, and what to do besides giving one.
+    pub(crate) fn none(&self, advice: &str) -> Failure {
+        Failure::usage(match &self.engines_file {
+            Some(path) => {
+                let path = printable_path(path);
+                format!("{path} names no engine; give at least one, on a line of its own{advice}")
+            }
+            None => format!("which engines? give --engine or --engines-file{advice}"),
+        })
+    }
 }
 
 /// Refuses an engine that is given twice.
@@ -134,8 +146,12 @@ impl FromStr for Typed {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             let twice = match key {
                 "weight" => weight.replace(a_weight(value)?).is_some(),
-                "max_in_flight" => max_in_flight.replace(a_cap(word, value)?).is_some(),
-                "max_tokens" => max_tokens.replace(a_cap(word, value)?).is_some(),
+                "max_in_flight" => max_in_flight
+                    .replace(a_cap(word, value, MOST_REQUESTS)?)
+                    .is_some(),
+                "max_tokens" => max_tokens
+                    .replace(a_cap(word, value, MOST_TOKENS)?)
+                    .is_some(),
                 _ => {
                     return Err(format!(
                         "{word:?} is not known; after the name come weight=, max_in_flight= and max_tokens="
@@ -200,9 +216,8 @@ pub(crate) fn a_weight(text: &str) -> Result<f32, String> {
         .ok_or_else(|| format!("the weight {text:?} cannot be; give a finite number above 0"))
 }
 
-fn a_cap(word: &str, value: &str) -> Result<u32, String> {
-    let cap = value.parse().ok().filter(|cap| *cap > 0);
-    cap.ok_or_else(|| format!("{word:?} is no cap; give a number from 1 to {}", u32::MAX))
+fn a_cap(word: &str, value: &str, most: u32) -> Result<u32, String> {
+    a_number(value, most).map_err(|expected| format!("{word:?} is no cap; give {expected}"))
 }
 
 #[cfg(test)]

@@ -52,8 +52,9 @@ impl Rm {
             return Ok(Outcome::Fine);
         }
         let said = format!(
-            "{} goes on in the removed table, and the next to create one counts apart from it; start it anew",
-            users.join(", ")
+            "{} still {} the removed table, and the next to create one counts apart from it; start anew what uses it",
+            users.join(", "),
+            if users.len() == 1 { "has" } else { "have" }
         );
         match self.force {
             // As was asked for.

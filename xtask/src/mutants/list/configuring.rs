@@ -7,6 +7,12 @@ const PLACE: &str = "src/algorithm/place.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
+        "a list that never fits is applied as far as it goes",
+        "src/apply.rs",
+        &[("if options.engines.len() > room {", "if false {")],
+        Catcher::Test("deploying", "apply_changes_nothing_if"),
+    ),
+    fault(
         "only engines that take requests now can make a request pass",
         REFUSAL,
         &[(
