@@ -1,6 +1,7 @@
 //! A client's connection: the server reads and writes it, and a request in flight sees whether the
 //! client has left.
 
+use crate::linger::{self, Patience};
 use rustix::net::{Shutdown, sockopt};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -70,6 +71,11 @@ impl Client {
     pub(crate) fn begins_what_the_close_ends(&self) {
         // Fails for a connection that is broken already.
         let _ = self.connection.stream.set_zero_linger();
+    }
+
+    /// Returns when the connection may be closed.
+    pub(crate) async fn linger(&self, patience: impl Fn() -> Patience) {
+        linger::linger(&self.connection.stream, patience).await;
     }
 
     /// The server has all of that answer.

@@ -61,6 +61,11 @@ impl Clients {
         self.open.load(Relaxed) >= self.most
     }
 
+    /// Whether descriptors are better kept for those that are still to come.
+    pub(crate) fn are_many(&self) -> bool {
+        self.open.load(Relaxed) > self.most - self.most / 4
+    }
+
     /// Whether one more connection may be accepted, if only for our own pages.
     pub(crate) fn have_room(&self) -> bool {
         !self.are_full() || self.spare.load(Relaxed) < SPARE

@@ -26,8 +26,9 @@
 //!   owns the places.
 //! - `dial` opens connections to engines, at the addresses that `resolve` finds for their names; on each, a `wire`
 //!   watches whether its engine is there, and answers.
-//! - `connection` limits how long a client is silent, `descriptors` how many clients there are; a `record` of
-//!   each request goes into the `counters` of all workers, and the access log.
+//! - `connection` limits how long a client is silent, `descriptors` how many clients there are, and `linger` sees
+//!   to it that the last bytes get to one whose connection is closed. A `record` of each request goes into the
+//!   `counters` of all workers, and the access log.
 //! - `table_path`: says so when the table's file is removed or replaced. Parent and workers have the
 //!   table by its descriptor, so that they stay in one.
 //! - Workers have no list of engines: an engine's name in the table is its address.
@@ -51,6 +52,7 @@ mod headers;
 mod json;
 mod keepalive;
 mod lifeline;
+mod linger;
 mod listener;
 mod mock_engine;
 mod notice;

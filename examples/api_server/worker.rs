@@ -9,6 +9,7 @@ use crate::dial::{self, Connection, Dialer};
 use crate::error::Error;
 use crate::exchange::Idle;
 use crate::lifeline::{End, Word};
+use crate::linger::{Lingering, Patience};
 use crate::listener;
 use crate::notice::say;
 use crate::options::{Inherited, Options};
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed}; // one thread has it
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout, timeout_at};
 use tokio_io_timeout::TimeoutStream;
 
 /// How often old connections to engines are closed, and the engines for affinity are looked up.
@@ -66,6 +67,7 @@ pub(crate) struct Worker {
     pub(crate) affinity: Affinity,
     pub(crate) counters: Counters,
     clients: Arc<Clients>,
+    lingering: Lingering,
     is_draining: AtomicBool,
 }
 
@@ -85,6 +87,7 @@ pub(crate) async fn serve(inherited: Inherited, options: Options) -> Result<(), 
         options,
         counters,
         clients,
+        lingering: Lingering::new(),
         is_draining: AtomicBool::new(false),
     });
     let connections = GracefulShutdown::new();
@@ -114,8 +117,10 @@ pub(crate) async fn serve(inherited: Inherited, options: Options) -> Result<(), 
         tokio::task::yield_now().await;
     }
     drop(socket);
-    let finishing = timeout(worker.options.drain_timeout, connections.shutdown());
-    if finishing.await.is_err() {
+    let end = tokio::time::Instant::now() + worker.options.drain_timeout;
+    if timeout_at(end, connections.shutdown()).await.is_ok() {
+        let _ = timeout_at(end, worker.lingering.end()).await;
+    } else {
         say(format_args!(
             "worker {}: ending with requests in flight, after the time of --drain-timeout",
             std::process::id()
@@ -222,8 +227,9 @@ impl Worker {
         });
         let is_spare = share.is_spare;
         let (worker, noted) = (Arc::clone(self), Arc::clone(&phase));
+        let asking = client.clone();
         let service = service_fn(move |request| {
-            Arc::clone(&worker).answer(client.clone(), request, Arc::clone(&noted), is_spare)
+            Arc::clone(&worker).answer(asking.clone(), request, Arc::clone(&noted), is_spare)
         });
         let connection = http1::Builder::new()
             .max_buf_size(ANSWER_HELD)
@@ -245,10 +251,22 @@ impl Worker {
         tokio::spawn(async move {
             worker.counters.own().connection_opened();
             // A client that breaks off is no error of ours.
+            let one = worker.lingering.one();
             connection::serve(connection, phase, limits).await;
+            client.linger(|| worker.patience()).await;
+            drop((client, one));
             worker.counters.own().connection_closed();
             drop(share);
         });
+    }
+
+    /// For how long the end of a connection is waited for.
+    fn patience(&self) -> Patience {
+        match (self.clients.are_many(), self.is_draining()) {
+            (true, _) => Patience::None,
+            (false, true) => Patience::Received,
+            (false, false) => Patience::Closed,
+        }
     }
 
     async fn answer(

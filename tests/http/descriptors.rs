@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Has a program started with these limits, soft and hard.
-fn limit(command: &mut Command, soft: u64, hard: u64) {
+pub(crate) fn limit(command: &mut Command, soft: u64, hard: u64) {
     let limits = libc::rlimit {
         rlim_cur: soft,
         rlim_max: hard,

@@ -7,6 +7,7 @@ mod arguments;
 mod batches;
 mod bodies;
 mod clients;
+mod closing;
 mod costs;
 mod counts;
 mod deployment;

@@ -42,7 +42,7 @@ fn reader(deployment: &Deployment, request: &str) -> Stream {
 }
 
 /// The clients' connections that are open, but for the one that asks.
-fn connections(deployment: &Deployment) -> u64 {
+pub(crate) fn connections(deployment: &Deployment) -> u64 {
     let mut answer = agent().get(deployment.url("/metrics")).call().unwrap();
     let text = answer.body_mut().read_to_string().unwrap();
     let name = "headcount_http_connections ";

@@ -61,6 +61,27 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "what_is_begun_has_descriptors"),
     ),
     fault(
+        "a connection is closed while its client still reads",
+        "examples/api_server/worker.rs",
+        &[("client.linger(|| worker.patience()).await;", "")],
+        Catcher::Test("http", "an_answer_that_ends_its_connection"),
+    ),
+    fault(
+        "the end does not wait for clients that still read",
+        "examples/api_server/worker.rs",
+        &[("let _ = timeout_at(end, worker.lingering.end()).await;", "")],
+        Catcher::Test("http", "an_answer_on_a_connection_that_is_kept"),
+    ),
+    fault(
+        "connections that are being closed have descriptors that clients need",
+        "examples/api_server/descriptors.rs",
+        &[(
+            "self.open.load(Relaxed) > self.most - self.most / 4",
+            "false",
+        )],
+        Catcher::Test("http", "connections_that_are_being_closed"),
+    ),
+    fault(
         "an idle connection has the limit of a request",
         "examples/api_server/connection.rs",
         &[("IDLE => limits.idle,", "IDLE => limits.head,")],
