@@ -212,7 +212,8 @@ fn tokens_are_counted_wherever_a_prompt_has_them() {
         ("\"input\":\"1234\"".to_owned(), 1),
         // By number.
         ("\"prompt\":[11,22,33]".to_owned(), 3),
-        ("\"prompt\":[[11,22],[33]]".to_owned(), 3),
+        // As many for each prompt, rounded up.
+        ("\"prompt\":[[11,22],[33]]".to_owned(), 4),
         (
             "\"messages\":[{\"role\":\"user\",\"content\":\"12345678\"}]".to_owned(),
             2,
