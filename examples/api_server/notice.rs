@@ -7,20 +7,26 @@ use std::fmt::{Arguments, Display};
 use std::io;
 use std::os::fd::AsFd;
 use std::process::id;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed}; // set by the thread that looks at it
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{Builder, sleep};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How many lines wait to be written. Then lines are left out, until half of them are written: so a reader that
 /// is a little too slow is told of one gap in hundreds of lines.
 const WAITING: usize = 1024;
-/// How long the end of a process waits for a reader that takes no line.
+/// How long the end of a process waits for readers that take no line.
+const UNREAD: Duration = Duration::from_secs(2);
+/// How long it waits for readers in all.
 pub(crate) const LAST_LINES: Duration = Duration::from_secs(5);
+/// How long it does if it is to come at once: as long as a reader needs that is there.
+const AT_ONCE: Duration = Duration::from_millis(200);
 /// How often a stream that does not wait for its reader (`O_NONBLOCK`) is tried again.
 const AGAIN: Duration = Duration::from_millis(10);
 
 static ERRORS: Stream = Stream::new("standard error");
 static OUTPUT: Stream = Stream::new("standard output");
+static IS_HURRIED: AtomicBool = AtomicBool::new(false);
 
 /// Writes a line to standard error, for what happens.
 pub(crate) fn say(line: impl Display) {
@@ -32,17 +38,44 @@ pub(crate) fn tell(line: impl Display) {
     OUTPUT.push(&line);
 }
 
-/// Returns when all lines are written, or their reader takes none.
+/// No reader is to keep this process from its end.
+pub(crate) fn hurry() {
+    IS_HURRIED.store(true, Relaxed);
+}
+
+/// Returns when all lines are written, or their readers take none. The time without a reader is that of both
+/// streams: one that has taken nothing during the wait for the other is not waited for again.
 pub(crate) fn finish() {
+    let start = Instant::now();
+    let patience = match IS_HURRIED.load(Relaxed) {
+        true => Patience {
+            start,
+            unread: AT_ONCE,
+            in_all: AT_ONCE,
+        },
+        false => Patience {
+            start,
+            unread: UNREAD,
+            in_all: LAST_LINES,
+        },
+    };
     // What is missing in the one is said in the other.
-    let left = OUTPUT.finish();
+    let left = OUTPUT.finish(patience);
     if left > 0 {
         OUTPUT.report(format_args!(
             "the last {} left out: its reader does not read",
             lines(left)
         ));
     }
-    ERRORS.finish();
+    ERRORS.finish(patience);
+}
+
+/// How long the end of a process waits for readers.
+#[derive(Clone, Copy)]
+struct Patience {
+    start: Instant,
+    unread: Duration,
+    in_all: Duration,
 }
 
 /// Standard output or standard error, with the lines that wait for its thread.
@@ -61,8 +94,8 @@ struct Queue {
     is_full: bool,
     /// The thread is at an entry that it has taken.
     is_writing: bool,
-    /// Entries that were dealt with.
-    done: u64,
+    /// When a line was last taken, or came when none was waiting.
+    progress: Option<Instant>,
 }
 
 enum Entry {
@@ -77,7 +110,7 @@ impl Stream {
             entries: VecDeque::new(),
             is_full: false,
             is_writing: false,
-            done: 0,
+            progress: None,
         };
         Self {
             name,
@@ -174,22 +207,27 @@ impl Stream {
     fn is_done(&self) {
         let mut queue = self.lock();
         queue.is_writing = false;
-        queue.done += 1;
+        queue.progress = Some(Instant::now());
         self.changed.notify_all();
     }
 
     /// Waits until all is written. Returns how many lines are not, since none of them was taken for a while.
-    fn finish(&self) -> u64 {
+    fn finish(&self, patience: Patience) -> u64 {
+        let Patience {
+            start,
+            unread,
+            in_all,
+        } = patience;
         let mut queue = self.lock();
         while queue.is_busy() {
-            let done = queue.done;
-            let waits = |queue: &mut Queue| queue.is_busy() && queue.done == done;
-            let woken = self.changed.wait_timeout_while(queue, LAST_LINES, waits);
-            let (woken, time) = woken.unwrap_or_else(PoisonError::into_inner);
-            if time.timed_out() {
-                return woken.lines();
+            let progress = queue.progress.map_or(start, |at| at.max(start));
+            let end = (progress + unread).min(start + in_all);
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return queue.lines();
             }
-            queue = woken;
+            let woken = self.changed.wait_timeout(queue, left);
+            (queue, _) = woken.unwrap_or_else(PoisonError::into_inner);
         }
         0
     }
@@ -201,6 +239,9 @@ impl Stream {
 
 impl Queue {
     fn push(&mut self, line: String) -> bool {
+        if !self.is_busy() {
+            self.progress = Some(Instant::now());
+        }
         self.is_full |= self.entries.len() >= WAITING;
         match self.entries.back_mut() {
             Some(Entry::Gap(lines)) if self.is_full => *lines += 1,

@@ -6,7 +6,7 @@ use crate::engine_list;
 use crate::error::Error;
 use crate::keepalive::Keepalive;
 use crate::lifeline::End;
-use crate::notice::{requests, say, tell};
+use crate::notice::{hurry, requests, say, tell};
 use crate::options::Options;
 use crate::workers::{Stage, Workers};
 use crate::{listener, mock_engine, probe, systemd, table_path};
@@ -100,6 +100,7 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
         say(format_args!(
             "a second signal: ending with {left} in flight"
         ));
+        hurry();
         workers.enter(Stage::Ending);
         workers.end().await;
     }
