@@ -37,7 +37,9 @@ impl<'de> Visitor<'de> for Count {
     fn visit_str<E>(self, count: &str) -> Result<u64, E> {
         // As Python reads numbers: " 10 ", "1_0", "+10", "10.0", "1e1".
         let count = count.trim().replace('_', "");
-        let fraction = || count.parse().ok().filter(|count: &f64| count.is_finite());
+        // Of a text without digits, which is an infinity or none, engines make no count.
+        let has_digits = count.bytes().any(|byte| byte.is_ascii_digit());
+        let fraction = || count.parse().ok().filter(|_: &f64| has_digits);
         Ok((count.parse().ok())
             .or_else(|| fraction().map(|count| count as u64))
             .unwrap_or(1))

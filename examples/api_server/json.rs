@@ -13,8 +13,8 @@ pub(crate) fn begins_object(body: &[u8]) -> bool {
     body.iter().find(|byte| !is_passed_over(byte)) == Some(&b'{')
 }
 
-/// The same in UTF-8 without what strict readers refuse: numbers that are none or infinite are 0, halves of
-/// surrogate pairs a character of as many bytes, control characters in a text spaces.
+/// The same in UTF-8 without what strict readers refuse: `NaN` and `Infinity` are 0, numbers that are too large
+/// are large ones, halves of surrogate pairs a character of as many bytes, control characters in a text spaces.
 ///
 /// What is no JSON for lenient readers either is none for strict ones afterwards.
 pub(crate) fn strict(body: &[u8]) -> String {
@@ -29,16 +29,25 @@ pub(crate) fn strict(body: &[u8]) -> String {
         let (between, after) = split_where(rest, |byte| byte == b'"' || is_of_word(byte));
         let (word, after) = split_where(after, |byte| !is_of_word(byte));
         strict.push_str(between);
-        strict.push_str(if is_odd(word) { "0" } else { word });
+        strict.push_str(number(word));
         rest = after;
     }
     strict
 }
 
-/// NaN, Infinity, -Infinity, 1e999.
-fn is_odd(word: &str) -> bool {
-    let may_be = word.len() > 300 || word.bytes().any(|byte| byte.is_ascii_alphabetic());
-    may_be && word.parse().is_ok_and(|number: f64| !number.is_finite())
+/// Another number for NaN, Infinity, -Infinity and for one that is too large, as 1e999 is: its size is what
+/// matters where it is a count.
+fn number(word: &str) -> &str {
+    let may_be_odd = word.len() > 300 || word.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let is_odd = || word.parse().is_ok_and(|number: f64| !number.is_finite());
+    if !may_be_odd || !is_odd() {
+        return word;
+    }
+    match word.bytes().any(|byte| byte.is_ascii_digit()) {
+        false => "0",
+        true if word.starts_with('-') => "-1e308",
+        true => "1e308",
+    }
 }
 
 fn is_of_word(byte: u8) -> bool {

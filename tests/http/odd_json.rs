@@ -54,7 +54,8 @@ fn what_python_takes_for_json_counts_as_python_reads_it() {
         ),
         (r#""a":"NaN \" Infinity","n":2"#, (6, 12)),
         (r#""n":NaN"#, (3, 6)),
-        (r#""n":1e999,"n":2"#, (6, 12)),
+        (r#""n":-1e999,"n":Infinity,"n":2"#, (6, 12)),
+        (r#""a":1e999,"n":2"#, (6, 12)),
         (r#""\ud800":1,"n":2"#, (6, 12)),
         (r#""\udc00\ud800":"\ud800\\","n":2"#, (6, 12)),
         (r#""\ud83d\ude00":NaN,"n":2"#, (6, 12)),
@@ -98,7 +99,7 @@ fn what_python_takes_for_json_counts_as_python_reads_it() {
     let invalid = counted(&deployment, "a/b", b"{\"prompt\":[\"\xff\",\"b\"]}");
     assert_eq!(invalid.0, 2, "{invalid:?}");
     let digits = "9".repeat(400);
-    let body = format!(r#"{{"prompt":["a","b"],"n":{digits},"n":2}}"#);
+    let body = format!(r#"{{"prompt":["a","b"],"seed":{digits},"n":2}}"#);
     assert_eq!(counted(&deployment, "a/b", body.as_bytes()), (4, 4));
     // And what is none for Python either: a quarter of its bytes.
     for body in [
@@ -114,6 +115,28 @@ fn what_python_takes_for_json_counts_as_python_reads_it() {
             "{body}"
         );
     }
+}
+
+#[test]
+fn a_number_of_answers_that_is_too_large_for_any_number_is_too_many() {
+    let deployment = deployment();
+    for count in [
+        "9".repeat(309),
+        "1".repeat(310),
+        "9".repeat(5_000),
+        "1e309".to_owned(),
+        "1e999".to_owned(),
+        format!("{}.5", "1".repeat(310)),
+    ] {
+        for field in ["n", "best_of"] {
+            for count in [count.clone(), format!("\"{count}\"")] {
+                let body = format!(r#"{{"prompt":"a","{field}":{count},"n":1}}"#);
+                let mut stream = post(&deployment, "application/json", body.as_bytes());
+                assert_eq!(stream.status(), 413, "{body}");
+            }
+        }
+    }
+    deployment.settles();
 }
 
 #[test]

@@ -124,6 +124,12 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "a_second_signal"),
     ),
     fault(
+        "the end behind a second signal waits for who reads the log",
+        "examples/api_server/parent.rs",
+        &[("        hurry();\n", "")],
+        Catcher::Test("http", "a_second_signal_ends_a_deployment"),
+    ),
+    fault(
         "a deployment keeps the table's place to its end",
         "examples/api_server/parent.rs",
         &[("            drop(deployment);\n", "")],
