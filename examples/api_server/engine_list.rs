@@ -13,6 +13,10 @@ use std::str::FromStr;
 /// How much of a word with a mistake in it is shown, in characters.
 const SHOWN: usize = 80;
 
+/// The largest caps of an engine. The next number is what the table has for none.
+pub(crate) const MOST_IN_FLIGHT: u32 = headcount::MAX_IN_FLIGHT - 1;
+pub(crate) const MOST_TOKENS: u32 = u32::MAX - 1;
+
 /// An engine of the list: `http://HOST:PORT [weight=W] [max_in_flight=N] [max_tokens=N]`.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Entry {
@@ -48,26 +52,44 @@ impl FromStr for Entry {
         let mut words = text.split_whitespace();
         let address = words.next().unwrap_or_default();
         let mut entry = Self::at(address.parse()?);
+        let mut weight = None;
         for word in words {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
-            let shown = shown(word);
-            let wrong = || format!("{shown} is no {key}, which is a positive number");
-            let number = || value.parse().ok().filter(|n| *n > 0).ok_or_else(wrong);
-            match key {
-                "weight" => {
-                    let weight = value
-                        .parse()
-                        .ok()
-                        .filter(|w: &f32| w.is_normal() && *w > 0.0);
-                    entry.weight = weight.ok_or_else(wrong)?;
+            let is_twice = match key {
+                "weight" => weight.replace(a_weight(word, value)?).is_some(),
+                "max_in_flight" => {
+                    let cap = a_cap(word, value, MOST_IN_FLIGHT)?;
+                    entry.max_in_flight.replace(cap).is_some()
                 }
-                "max_in_flight" => entry.max_in_flight = Some(number()?),
-                "max_tokens" => entry.max_tokens = Some(number()?),
+                "max_tokens" => {
+                    let cap = a_cap(word, value, MOST_TOKENS)?;
+                    entry.max_tokens.replace(cap).is_some()
+                }
                 _ => return Err(unknown(word)),
+            };
+            if is_twice {
+                return Err(format!("{key} is given twice; give it once"));
             }
         }
+        entry.weight = weight.unwrap_or(entry.weight);
         Ok(entry)
     }
+}
+
+fn a_weight(word: &str, value: &str) -> Result<f32, String> {
+    let is_weight = |weight: &f32| weight.is_normal() && *weight > 0.0;
+    let weight = value.parse().ok().filter(is_weight);
+    let [least, most] = [f32::MIN_POSITIVE, f32::MAX];
+    weight.ok_or_else(|| {
+        let shown = shown(word);
+        format!("{shown} is no weight; give a number from {least:.1e} to {most:.1e}")
+    })
+}
+
+fn a_cap(word: &str, value: &str, most: u32) -> Result<u32, String> {
+    let cap = value.parse().ok().filter(|cap| (1..=most).contains(cap));
+    let shown = shown(word);
+    cap.ok_or_else(|| format!("{shown} is no cap; give a number from 1 to {most}"))
 }
 
 fn unknown(word: &str) -> String {

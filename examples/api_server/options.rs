@@ -1,6 +1,6 @@
 //! The command line. Workers are started with their parent's, and know by it what it knows.
 
-use crate::engine_list::Entry;
+use crate::engine_list::{Entry, MOST_IN_FLIGHT, MOST_TOKENS};
 use clap::{Parser, ValueEnum, value_parser};
 use headcount::Policy;
 use hyper::http::uri::PathAndQuery;
@@ -38,15 +38,15 @@ pub(crate) struct Options {
     pub(crate) table: Option<PathBuf>,
 
     /// The most requests in flight on an engine that does not say so itself [default: no cap]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_IN_FLIGHT.into()))]
     pub(crate) max_in_flight: Option<u32>,
 
     /// The most tokens in flight on an engine that does not say so itself [default: no cap]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_TOKENS.into()))]
     pub(crate) max_tokens: Option<u32>,
 
     /// The most requests in flight on all engines together [default: no cap]
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_TOKENS.into()))]
     pub(crate) max_in_flight_total: Option<u32>,
 
     /// How the load of an engine is computed
@@ -217,12 +217,24 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// What may stand in a request's first line.
+/// What may stand in a request's first line: a path, with a query or without (RFC 3986, section 3.3 and 3.4).
 fn path(text: &str) -> Result<String, String> {
-    let is_path = text.starts_with('/') && !text.contains('#');
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?".contains(&byte);
+    let mut parts = text.split('%');
+    let has_plain = |part: &str| part.bytes().all(is_plain);
+    let is_encoded = parts.next().is_some_and(has_plain)
+        && parts.all(|part| {
+            let digits = part.as_bytes().first_chunk::<2>();
+            digits.is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit)) && has_plain(part)
+        });
+    let is_path = text.starts_with('/') && is_encoded;
     match is_path && text.parse::<PathAndQuery>().is_ok() {
         true => Ok(text.to_owned()),
-        false => Err("expected a path that begins with /, encoded as in a URL".to_owned()),
+        false => Err(
+            "expected a path that begins with /, encoded as in a URL: /%C3%A4 for /\u{e4}, /%25 for /%"
+                .to_owned(),
+        ),
     }
 }
 

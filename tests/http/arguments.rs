@@ -39,15 +39,99 @@ fn an_address_to_listen_at_is_refused_with_the_right_form() {
 
 #[test]
 fn a_path_for_probes_is_one_that_can_be_asked_for() {
-    for wrong in ["", "health", "/a b", "/a\r\nx: y", "/a#b", "*"] {
+    for wrong in [
+        "",
+        "health",
+        "/a b",
+        "/a\r\nx: y",
+        "/a#b",
+        "*",
+        "/\u{e4}",
+        "/%",
+        "/a%2",
+        "/%zz",
+        "/a%\u{e4}",
+        "/a?b=%",
+        "/<a>",
+        "/a?b=\"c\"",
+        "/{a}",
+    ] {
         let said = refusal(&["--probe-path", wrong]);
         assert!(
             said.contains("a path that begins with /"),
             "{wrong:?}: {said}"
         );
     }
-    let right = refusal(&["--probe-path", "/v1/health?deep=1%20"]);
-    assert!(right.contains("names no engine"), "{right}");
+    for right in ["/v1/health?deep=1%20", "/%C3%a4;a=(b)/%25/~c?d?", "/"] {
+        let said = refusal(&["--probe-path", right]);
+        assert!(said.contains("names no engine"), "{right}: {said}");
+    }
+}
+
+/// What the program says of a list with this line.
+fn refusal_of_engine(line: &str) -> String {
+    let directory = headcount_tests::directory();
+    let file = directory.path().join("engines");
+    // The last line is refused, so that the program ends also if the first one is not.
+    std::fs::write(&file, format!("{line}\nhttps://h\n")).unwrap();
+    let ended = Command::new(PROGRAM)
+        .arg("--engines-file")
+        .arg(&file)
+        .args(["--policy", "tokens"])
+        .output()
+        .unwrap();
+    assert!(!ended.status.success(), "{line}");
+    String::from_utf8(ended.stderr).unwrap()
+}
+
+#[test]
+fn a_setting_of_an_engine_is_given_once() {
+    for (settings, key) in [
+        ("max_in_flight=2 max_in_flight=3", "max_in_flight"),
+        ("max_in_flight=2 weight=2 max_in_flight=2", "max_in_flight"),
+        ("weight=1 weight=1", "weight"),
+        ("max_tokens=5 max_tokens=6", "max_tokens"),
+    ] {
+        let said = refusal_of_engine(&format!("http://h {settings}"));
+        let right = format!("line 1: {key} is given twice; give it once");
+        assert!(said.contains(&right), "{settings}: {said}");
+    }
+}
+
+#[test]
+fn what_is_no_cap_and_no_weight_is_refused_with_the_range() {
+    let (requests, tokens) = (
+        ("max_in_flight", 1_048_574_u64),
+        ("max_tokens", 4_294_967_294),
+    );
+    for (key, most) in [requests, tokens] {
+        let above = (most + 1).to_string();
+        let flag = format!("--{}", key.replace('_', "-"));
+        for wrong in ["0", "-1", "1.5", "", "4294967295", "4294967296", &above] {
+            let said = refusal_of_engine(&format!("http://h {key}={wrong}"));
+            let right =
+                format!("line 1: \"{key}={wrong}\" is no cap; give a number from 1 to {most}\n");
+            assert!(said.contains(&right), "{said}");
+            let said = refusal(&[&format!("{flag}={wrong}")]);
+            assert!(said.contains(&flag), "{said}");
+            if wrong.starts_with(|c: char| c.is_ascii_digit()) && !wrong.contains('.') {
+                assert!(said.contains(&format!("1..={most}")), "{said}");
+            }
+        }
+        let said = refusal_of_engine(&format!("http://h {key}={most}"));
+        assert!(said.contains("line 2: "), "{said}");
+        let said = refusal(&[&format!("{flag}={most}")]);
+        assert!(said.contains("names no engine"), "{said}");
+    }
+    for wrong in ["0", "-1", "1e-40", "1e39", "NaN", "inf", "", "two"] {
+        let said = refusal_of_engine(&format!("http://h weight={wrong}"));
+        let range = "is no weight; give a number from 1.2e-38 to 3.4e38\n";
+        assert!(said.contains(range), "{wrong}: {said}");
+    }
+    for right in ["0.001", "1e-37", "3.4e38"] {
+        let said = refusal_of_engine(&format!("http://h weight={right}"));
+        assert!(said.contains("line 2: "), "{right}: {said}");
+    }
 }
 
 #[test]

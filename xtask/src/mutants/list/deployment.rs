@@ -130,6 +130,12 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "a_second_signal_ends_a_deployment"),
     ),
     fault(
+        "a setting of an engine that is given twice is the last one",
+        "examples/api_server/engine_list.rs",
+        &[("if is_twice {", "if false {")],
+        Catcher::Test("http", "a_setting_of_an_engine"),
+    ),
+    fault(
         "a deployment keeps the table's place to its end",
         "examples/api_server/parent.rs",
         &[("            drop(deployment);\n", "")],
