@@ -1,16 +1,18 @@
 //! What a mock engine understands and says of OpenAI's API: chat, completions, models. It answers with as many
 //! choices and words as were asked for, and looks at nothing else.
 
+use crate::count::Count;
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::{DeserializeSeed, Deserializer, Error};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed}; // for numbers that are told apart only
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const MODEL: &str = "mock";
 const WORD: &str = " token";
-/// The most answers to one prompt, as with OpenAI. Another `n` is taken for 1.
-const MOST_ANSWERS: u64 = 128;
+/// The most choices of an answer: as many as a front end sends to an engine at once.
+const MOST_CHOICES: u64 = 16_384;
 
 /// Where requests are answered.
 pub(crate) const CHAT: &str = "/v1/chat/completions";
@@ -22,7 +24,8 @@ struct Fields {
     model: Option<String>,
     max_tokens: Option<u64>,
     max_completion_tokens: Option<u64>,
-    n: Option<Value>,
+    #[serde(default, deserialize_with = "answers")]
+    n: u64,
     prompt: Option<Value>,
     #[serde(default)]
     stream: bool,
@@ -33,6 +36,11 @@ struct Fields {
 struct StreamOptions {
     #[serde(default)]
     include_usage: bool,
+}
+
+/// Answers to each prompt, written as engines take it.
+fn answers<'de, D: Deserializer<'de>>(count: D) -> Result<u64, D::Error> {
+    Count.deserialize(count)
 }
 
 /// A request.
@@ -59,8 +67,6 @@ impl Asked {
             body => serde_json::from_slice(body)?,
         };
         let is_chat = path == CHAT;
-        let answers = fields.n.as_ref().and_then(Value::as_u64);
-        let answers = answers.filter(|n| (1..=MOST_ANSWERS).contains(n));
         let prompts = match &fields.prompt {
             // A list of numbers is one prompt, of tokens.
             Some(Value::Array(prompts)) if !is_chat && !prompts.iter().all(Value::is_number) => {
@@ -68,6 +74,11 @@ impl Asked {
             }
             _ => 1,
         };
+        let choices = fields.n.max(1).saturating_mul(prompts);
+        if choices > MOST_CHOICES {
+            let said = format!("{choices} answers were asked for, and {MOST_CHOICES} are the most");
+            return Err(serde_json::Error::custom(said));
+        }
         let number = NUMBER.fetch_add(1, Relaxed);
         let id = match is_chat {
             true => format!("chatcmpl-{number}"),
@@ -79,7 +90,7 @@ impl Asked {
             tokens: (fields.max_completion_tokens)
                 .or(fields.max_tokens)
                 .unwrap_or(16),
-            choices: prompts * answers.unwrap_or(1),
+            choices,
             is_chat,
             wants_usage: fields.stream_options.is_some_and(|o| o.include_usage),
             // As good a guess as any.

@@ -110,6 +110,27 @@ fn each_prompt_has_as_many_answers_as_were_asked_for() {
             json!({"messages": [], "n": 3, "max_tokens": 3}),
             3,
         ),
+        // As the front end counts them.
+        (
+            "/v1/completions",
+            json!({"prompt": ["a", "b"], "n": "3", "max_tokens": 3}),
+            6,
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"messages": [], "n": 2.0, "max_tokens": 3}),
+            2,
+        ),
+        (
+            "/v1/completions",
+            json!({"prompt": "a", "n": null, "max_tokens": 3}),
+            1,
+        ),
+        (
+            "/v1/completions",
+            json!({"prompt": "a", "n": 200, "max_tokens": 3}),
+            200,
+        ),
     ] {
         let all: Vec<u64> = (0..expected).collect();
         let answer: Value = serde_json::from_str(&post(&deployment, path, &asked)).unwrap();
@@ -130,6 +151,21 @@ fn each_prompt_has_as_many_answers_as_were_asked_for() {
                 .all(|choice| choice["finish_reason"] == "length")
         );
         assert_eq!(indices(choices), all);
+    }
+}
+
+#[test]
+fn more_answers_than_a_mock_engine_gives_are_refused() {
+    let engine = MockEngine::start("0.001");
+    let url = format!("http://{}/v1/completions", engine.address);
+    for asked in [
+        json!({"prompt": "a", "n": 16_385}),
+        json!({"prompt": ["a", "b"], "n": "10000"}),
+    ] {
+        let mut answer = agent().post(&url).send(asked.to_string()).unwrap();
+        assert_eq!(answer.status(), 400);
+        let said = answer.body_mut().read_to_string().unwrap();
+        assert!(said.contains("16384 are the most"), "{said}");
     }
 }
 
