@@ -179,6 +179,12 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "health_is_good"),
     ),
     fault(
+        "a number of answers that is too large for a number is none",
+        "examples/api_server/json.rs",
+        &[("true => \"1e308\",", "true => \"0\",")],
+        Catcher::Test("http", "a_number_of_answers_that_is_too_large"),
+    ),
+    fault(
         "a rest of text is no token",
         "examples/api_server/prompt.rs",
         &[(
