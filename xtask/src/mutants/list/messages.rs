@@ -180,7 +180,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "numbers that are none are no JSON",
         "examples/api_server/json.rs",
-        &[("if is_odd(word) { \"0\" } else { word }", "word")],
+        &[("push_str(number(word))", "push_str(word)")],
         Catcher::Test("http", "what_python_takes_for_json"),
     ),
     fault(
