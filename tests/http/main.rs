@@ -37,3 +37,4 @@ mod slow_readers;
 mod stream;
 mod table_path;
 mod unread;
+mod unread_end;

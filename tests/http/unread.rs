@@ -2,18 +2,16 @@
 
 use crate::deployment::{Deployment, PROGRAM, agent, complete, signal};
 use crate::engine::{MockEngine, addresses};
-use crate::stream::Stream;
 use headcount_tests::eventually;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A server with one worker and an access log, whose streams are pipes. Ended when dropped.
 struct Server {
@@ -260,63 +258,6 @@ fn a_full_standard_error_stops_no_parent_and_loses_no_line() {
         );
         assert_eq!(said.len(), 4, "{said:?}");
     }
-}
-
-/// Ends a deployment with a request in flight, all of whose output goes into one full pipe; with a second signal
-/// or without. Returns how long that takes.
-fn time_to_end_unread(second: bool, drain_timeout: &str) -> Duration {
-    let engine = MockEngine::start("0.01");
-    let (reader, writer) = std::io::pipe().unwrap();
-    let mut process = Command::new(PROGRAM)
-        .args(["--engine", &format!("http://{}", engine.address)])
-        .args(["--listen", "127.0.0.1:0", "--workers=1", "--access-log"])
-        .args(["--drain-timeout", drain_timeout])
-        .stdout(writer.try_clone().unwrap())
-        .stderr(writer.try_clone().unwrap())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(reader).lines();
-    let line = lines.next().unwrap().unwrap();
-    let address = line.trim().strip_prefix("listening on http://").unwrap();
-    let address = address.parse().unwrap();
-    let mut stream = Stream::ask(address, 1_000_000);
-    assert!(stream.token());
-    // Opened anew, for only this one is not to wait.
-    let pipe = format!("/proc/self/fd/{}", writer.as_raw_fd());
-    let mut pipe = (std::fs::OpenOptions::new().write(true))
-        .custom_flags(libc::O_NONBLOCK)
-        .open(pipe)
-        .unwrap();
-    while pipe.write(b"\n").is_ok() {}
-    // Both streams have something to say.
-    for _ in 0..3 {
-        let live = agent().get(format!("http://{address}/live")).call();
-        assert_eq!(live.unwrap().status(), 200);
-    }
-
-    let (pid, start) = (process.id() as i32, Instant::now());
-    signal(pid, libc::SIGTERM);
-    if second {
-        eventually("the end of listening", || {
-            TcpStream::connect(address).is_err()
-        });
-        signal(pid, libc::SIGTERM);
-    }
-    eventually("its end", || process.try_wait().unwrap().is_some());
-    start.elapsed()
-}
-
-#[test]
-fn a_second_signal_ends_a_deployment_whose_output_is_not_read_at_once() {
-    let time = time_to_end_unread(true, "3600");
-    assert!(time < Duration::from_secs(4), "{time:?}");
-}
-
-#[test]
-fn a_log_that_is_not_read_adds_little_to_the_time_of_the_end() {
-    // One second, and two for each of worker and parent.
-    let time = time_to_end_unread(false, "1");
-    assert!(time < Duration::from_secs(9), "{time:?}");
 }
 
 #[test]

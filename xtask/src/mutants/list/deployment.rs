@@ -125,8 +125,11 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "the end behind a second signal waits for who reads the log",
-        "examples/api_server/parent.rs",
-        &[("        hurry();\n", "")],
+        "examples/api_server/notice.rs",
+        &[(
+            "AT_ONCE: Duration = Duration::from_millis(200);",
+            "AT_ONCE: Duration = LAST_LINES;",
+        )],
         Catcher::Test("http", "a_second_signal_ends_a_deployment"),
     ),
     fault(
