@@ -22,8 +22,8 @@
 //!   deployment lock, under which it applies the list of engines (`engine_list`). It never touches a request.
 //! - `worker`: accepts a `client`, and hands each request to `proxy`. That checks its `framing`, holds the
 //!   `upload` until it is there, reads of the `prompt` what an engine will run, takes `places` for that
-//!   at one, sends the request over an `exchange` with it, and answers with an `answer`, the body that
-//!   owns the places.
+//!   at one that has `room`, sends the request over an `exchange` with it, and answers with an `answer`, the
+//!   body that owns the places.
 //! - `dial` opens connections to engines, at the addresses that `resolve` finds for their names; on each, a `wire`
 //!   watches whether its engine is there, and answers.
 //! - `connection` limits how long a client is silent, `descriptors` how many clients there are, and `linger` sees
@@ -67,6 +67,7 @@ mod proxy;
 mod record;
 mod refusal;
 mod resolve;
+mod room;
 mod status;
 mod systemd;
 mod table_path;

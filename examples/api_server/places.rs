@@ -3,9 +3,10 @@
 use crate::json;
 use crate::prompt::Prompt;
 use crate::refusal::Refusal;
+use crate::room::{Most, Room};
 use crate::upload::Upload;
 use crate::worker::Worker;
-use headcount::{Cap, EngineState, EngineView, Error, Permit, Request};
+use headcount::{Cap, EngineId, Error, Permit, Request};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 
@@ -114,13 +115,24 @@ impl Wish {
         // What does not divide evenly is the first one's.
         let of_each = tokens / self.requests;
         let of_first = tokens - of_each * others;
-        let mut closed = tried.to_vec();
-        // Several are not tried where there is no room for them now: it would take places from others for a
-        // moment, and count as a refusal.
-        let may_fit = others == 0 || self.close_full(tokens, worker, &mut closed);
+        let mut tried = tried.to_vec();
         let mut is_full = false;
         // Each time round there is an engine less to choose, so this ends.
         loop {
+            let mut closed = tried.clone();
+            // Several are not tried where there is no room for them now: it would take places from others for a
+            // moment.
+            match (others > 0).then(|| Room::look(worker, self.requests, tokens, &tried)) {
+                Some(Room::But(full)) => closed.extend(full),
+                Some(Room::Nowhere(nearest)) => {
+                    if let Some(places) = self.take_nowhere(tokens, worker, nearest)? {
+                        return Ok(places);
+                    }
+                    tried.push(nearest.index());
+                    continue;
+                }
+                Some(Room::NoEngine) | None => {}
+            }
             let mut request = Request::new().tokens(of_first).exclude(&closed);
             if let Some((engine, slack)) = self.prefer {
                 request = request.prefer(engine, slack);
@@ -140,62 +152,48 @@ impl Wish {
                 _ => (worker.frontend).route_many_with(others as usize, &request),
             };
             match others {
-                Ok(_others) => return Ok(Places { first, _others }),
+                Ok(others) => {
+                    return Ok(Places {
+                        first,
+                        _others: others,
+                    });
+                }
+                // Others were faster.
                 Err(Error::Saturated {
                     cap: Cap::EngineRequests | Cap::EngineTokens,
                     ..
-                }) if may_fit => is_full = true,
+                }) => is_full = true,
                 Err(Error::Saturated { passes, .. }) => return Err(NoPlace::Full { passes }),
                 // Drained or gone since the first one was placed.
                 Err(Error::Unavailable { .. } | Error::NoSuchEngine { .. }) => {}
                 Err(error) => return Err(NoPlace::Other(Refusal::Table(error))),
             }
-            closed.push(first.engine());
+            tried.push(first.engine());
         }
     }
 
-    /// Adds the engines that have no room now for all that is asked for. False, and none is added, if no other
-    /// is left.
-    fn close_full(&self, tokens: u32, worker: &Worker, closed: &mut Vec<usize>) -> bool {
-        let fits = |count: u32, more: u32, cap: Option<u32>| {
-            cap.is_none_or(|cap| more <= cap.saturating_sub(count))
-        };
-        let view = worker.table.snapshot();
-        let active = (view.engines.into_iter())
-            .filter(|e| e.state == EngineState::Active && !closed.contains(&e.index));
-        let (with_room, full): (Vec<_>, Vec<_>) = active.partition(|e| {
-            fits(e.in_flight, self.requests, e.max_in_flight)
-                && fits(e.tokens, tokens, e.max_tokens)
-        });
-        if with_room.is_empty() {
-            return false;
+    /// Asks the table for all at once where there is no room: so it counts a refusal, and returns what the dead
+    /// hold. The places, if that or others have made room meanwhile; none if the engine has gone meanwhile.
+    fn take_nowhere(
+        &self,
+        tokens: u32,
+        worker: &Worker,
+        engine: EngineId,
+    ) -> Result<Option<Places>, NoPlace> {
+        // No less than there is no room for.
+        let of_each = tokens.div_ceil(self.requests);
+        let request = Request::new().tokens(of_each).pin(engine);
+        let placed = (worker.frontend).route_many_with(self.requests as usize, &request);
+        match placed {
+            Ok(mut permits) => Ok(permits.pop().map(|first| Places {
+                first,
+                _others: permits,
+            })),
+            Err(Error::Saturated { passes, .. }) => Err(NoPlace::Full { passes }),
+            Err(Error::Unavailable { .. } | Error::NoSuchEngine { .. }) => Ok(None),
+            Err(error) => Err(NoPlace::Other(Refusal::Table(error))),
         }
-        closed.extend(full.iter().map(|engine| engine.index));
-        true
     }
-}
-
-/// Whether a request would be refused now, whatever it asks for. A look only: nothing is counted.
-pub(crate) fn check_room(worker: &Worker) -> Result<(), Refusal> {
-    let view = worker.table.snapshot();
-    let is_below = |count: u64, cap: Option<u32>| cap.is_none_or(|cap| count < cap.into());
-    let total = |count: fn(&EngineView) -> u32| -> u64 {
-        view.engines
-            .iter()
-            .map(|engine| u64::from(count(engine)))
-            .sum()
-    };
-    let mut active = (view.engines.iter()).filter(|engine| engine.state == EngineState::Active);
-    let mut refusal = Refusal::NoEngine;
-    let has_room = active.any(|engine| {
-        refusal = Refusal::Saturated;
-        is_below(engine.in_flight.into(), engine.max_in_flight)
-            && is_below(engine.tokens.into(), engine.max_tokens)
-    });
-    let has_room = has_room
-        && is_below(total(|engine| engine.in_flight), view.max_in_flight)
-        && is_below(total(|engine| engine.tokens), view.max_tokens);
-    if has_room { Ok(()) } else { Err(refusal) }
 }
 
 /// Why no places were taken.
@@ -206,37 +204,6 @@ enum NoPlace {
         passes: bool,
     },
     Other(Refusal),
-}
-
-/// The most that one request can ever be given, when nothing else is in flight.
-#[derive(Debug)]
-struct Most {
-    requests: u32,
-    /// Where so many requests have room.
-    tokens: u32,
-}
-
-impl Most {
-    fn of(worker: &Worker, requests: u32) -> Self {
-        let view = worker.table.snapshot();
-        let or_total = |most: Option<u32>, total: Option<u32>| {
-            most.unwrap_or(u32::MAX).min(total.unwrap_or(u32::MAX))
-        };
-        let caps = || {
-            let engines = view.engines.iter();
-            engines.map(|e| [e.max_in_flight, e.max_tokens].map(|cap| cap.unwrap_or(u32::MAX)))
-        };
-        let tokens = caps()
-            .filter(|[most, _]| *most >= requests)
-            .map(|[_, tokens]| tokens);
-        Self {
-            requests: or_total(
-                caps().map(|[requests, _]| requests).max(),
-                view.max_in_flight,
-            ),
-            tokens: or_total(tokens.max(), view.max_tokens),
-        }
-    }
 }
 
 /// Whether a body is a picture, a sound or a film, or a form with files.

@@ -7,8 +7,9 @@ use crate::exchange::{self, Failure};
 use crate::framing;
 use crate::headers;
 use crate::notice::say;
-use crate::places::{self, Places, Wish};
+use crate::places::{Places, Wish};
 use crate::refusal::Refusal;
+use crate::room;
 use crate::status;
 use crate::upload::{self, Upload};
 use crate::worker::Worker;
@@ -85,7 +86,7 @@ fn check(worker: &Worker, head: &Parts, body: &Incoming) -> Result<(), Refusal> 
         return Err(upload::Cut::TooLarge { limit }.into());
     }
     match framing::is_expecting(head) {
-        true => places::check_room(worker),
+        true => room::check(worker),
         false => Ok(()),
     }
 }

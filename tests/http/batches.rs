@@ -1,10 +1,10 @@
 //! A request counts as many requests as an engine will run for it: all at one engine, or none.
 
-use crate::deployment::Deployment;
+use crate::deployment::{Deployment, StopClients, agent, complete};
 use crate::engine::{MockEngine, addresses, mirror};
 use crate::stream::Stream;
 use headcount_tests::eventually;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
 
 /// In hours, so that it stays.
@@ -158,6 +158,70 @@ fn a_full_engine_that_seems_less_loaded_does_not_hide_one_with_room() {
     assert_eq!(post(&deployment, "\"prompt\":\"x\",\"n\":3").status(), 503);
     assert_eq!(refusals(), 1, "and this is one");
     drop(stream);
+    deployment.settles();
+}
+
+#[test]
+fn a_batch_that_is_refused_changes_nothing() {
+    let batch = "\"prompt\":\"1234567812345678\",\"n\":50";
+    for (options, status) in [
+        (&["--max-in-flight", "1"][..], 413),
+        (&["--max-in-flight", "49"], 413),
+        (&["--max-in-flight-total", "4"], 413),
+        (&["--max-in-flight-total", "50"], 503),
+        (&["--max-in-flight", "50"], 503),
+        (&["--policy", "tokens", "--max-tokens", "200"], 503),
+    ] {
+        let engines = MockEngine::several(2, "0.05");
+        let options = [&["--workers=1"], options].concat();
+        let deployment = Deployment::start(&addresses(&engines), &options);
+        let held: Vec<_> = match status {
+            // Of those that would fit, no engine is without a request.
+            503 => (0..2).map(|_| deployment.stream(1_000_000)).collect(),
+            _ => Vec::new(),
+        };
+        let counts = || {
+            let engines = deployment.table.snapshot().engines.into_iter();
+            let counts = engines.map(|e| (e.admitted_total, e.finished_total));
+            counts.collect::<Vec<_>>()
+        };
+        let before = counts();
+        for _ in 0..5 {
+            let mut stream = post(&deployment, batch);
+            assert_eq!(stream.status(), status, "{options:?}");
+        }
+        assert_eq!(counts(), before, "{options:?}");
+        let refusals = deployment.table.snapshot().refusals_total.total();
+        assert!(refusals >= 5, "each is counted: {refusals}");
+        drop(held);
+        deployment.settles();
+    }
+}
+
+#[test]
+fn batches_that_never_fit_keep_no_request_from_its_place() {
+    let engine = MockEngine::start("0.001");
+    let options = ["--max-in-flight", "1"];
+    let deployment = Deployment::start(&[engine.address], &options);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let stop = StopClients(&over);
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    let mut stream = post(&deployment, "\"prompt\":\"x\",\"n\":50");
+                    assert_eq!(stream.status(), 413);
+                }
+            });
+        }
+        let url = deployment.url("/v1/completions");
+        for _ in 0..300 {
+            assert_eq!(complete(&agent(), &url, 1).unwrap().0, 200);
+            // The place of the last one is given back when its answer is passed on.
+            eventually("its return", || deployment.total() == 0);
+        }
+        drop(stop);
+    });
     deployment.settles();
 }
 

@@ -94,12 +94,21 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "several_are_placed_at_one"),
     ),
     fault(
+        "a batch that fits nowhere takes a place for a moment",
+        "examples/api_server/room.rs",
+        &[("Self::Nowhere(nearest.id)", "Self::But(Vec::new())")],
+        Catcher::Test("http", "a_batch_that_is_refused_changes_nothing"),
+    ),
+    fault(
+        "a batch looks at the caps of engines only",
+        "examples/api_server/room.rs",
+        &[(" || !fits(left_in_all(&view))", "")],
+        Catcher::Test("http", "a_batch_that_is_refused_changes_nothing"),
+    ),
+    fault(
         "an engine without room for a batch hides others",
         "examples/api_server/places.rs",
-        &[(
-            "closed.extend(full.iter().map(|engine| engine.index));",
-            "drop(full);",
-        )],
+        &[("closed.extend(full)", "drop(full)")],
         Catcher::Test("http", "does_not_hide_one_with_room"),
     ),
     fault(
@@ -132,7 +141,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a body is asked for that has no place",
         "examples/api_server/proxy.rs",
-        &[("true => places::check_room(worker),", "true => Ok(()),")],
+        &[("true => room::check(worker),", "true => Ok(()),")],
         Catcher::Test("http", "a_body_is_asked_for"),
     ),
     fault(
