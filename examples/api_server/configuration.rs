@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 /// Cap in requests, cap in tokens.
 type Caps = (Option<u32>, Option<u32>);
 
+/// What to add to a cap in tokens, where none are counted.
+const NOT_COUNTED: &str = "tokens are not counted here, so it has no effect; for caps in tokens, start the deployment with --policy tokens or --max-tokens N";
+
 /// A table's caps and engines at one moment.
 #[derive(Debug)]
 pub(crate) struct Configuration {
@@ -34,17 +37,29 @@ impl Configuration {
     }
 
     /// What has changed since the last time, a line for each.
-    pub(crate) fn renew(&mut self, table: &Table) -> Vec<String> {
+    pub(crate) fn renew(&mut self, table: &Table, counts_tokens: bool) -> Vec<String> {
         let before = std::mem::replace(self, Self::of(table));
         let mut lines = Vec::new();
         let mut say =
             |change| lines.push(format!("another process has changed the table: {change}"));
-        for change in changes_of_caps(before.total, self.total) {
-            say(format!("all engines together: {change}"));
+        let in_vain = |cap: Option<u32>| cap.is_some() && !counts_tokens;
+        let remark = |change: String, cap| match in_vain(cap) {
+            true => format!("{change}; {NOT_COUNTED}"),
+            false => change,
+        };
+        let [requests, tokens] = changes_of_caps(before.total, self.total);
+        if let Some(change) = requests {
+            say(format!("max_in_flight_total {change}"));
+        }
+        if let Some(change) = tokens {
+            say(remark(format!("max_tokens_total {change}"), self.total.1));
         }
         for (name, now) in &self.engines {
             let Some(old) = before.engines.get(name) else {
-                say(format!("engine {name}: added"));
+                say(match in_vain(now.max_tokens) {
+                    true => format!("engine {name}: added, with a cap in tokens; {NOT_COUNTED}"),
+                    false => format!("engine {name}: added"),
+                });
                 continue;
             };
             if old.weight != now.weight {
@@ -53,8 +68,13 @@ impl Configuration {
                     old.weight, now.weight
                 ));
             }
-            for change in changes_of_caps(caps(old), caps(now)) {
-                say(format!("engine {name}: {change}"));
+            let [requests, tokens] = changes_of_caps(caps(old), caps(now));
+            if let Some(change) = requests {
+                say(format!("engine {name}: max_in_flight {change}"));
+            }
+            if let Some(change) = tokens {
+                let change = format!("engine {name}: max_tokens {change}");
+                say(remark(change, now.max_tokens));
             }
         }
         for name in (before.engines.keys()).filter(|name| !self.engines.contains_key(*name)) {
@@ -92,13 +112,9 @@ fn caps(engine: &EngineView) -> Caps {
     (engine.max_in_flight, engine.max_tokens)
 }
 
-fn changes_of_caps(old: Caps, now: Caps) -> impl Iterator<Item = String> {
+/// From what to what the cap in requests and that in tokens have changed, if they have.
+fn changes_of_caps(old: Caps, now: Caps) -> [Option<String>; 2] {
     let cap = |cap: Option<u32>| cap.map_or("none".to_owned(), |cap| cap.to_string());
-    [
-        ("max_in_flight", old.0, now.0),
-        ("max_tokens", old.1, now.1),
-    ]
-    .into_iter()
-    .filter(|(_, old, now)| old != now)
-    .map(move |(what, old, now)| format!("{what} {}, now {}", cap(old), cap(now)))
+    let change = |old, now| (old != now).then(|| format!("{}, now {}", cap(old), cap(now)));
+    [change(old.0, now.0), change(old.1, now.1)]
 }

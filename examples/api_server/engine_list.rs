@@ -207,7 +207,7 @@ pub(crate) fn apply(
         }
         changes => changes?,
     };
-    let mut lines: Vec<_> = changes.to_string().lines().map(flag_of).collect();
+    let mut lines: Vec<_> = changes.differences.iter().map(line).collect();
     for engine in table.snapshot().engines {
         if engine.state == EngineState::Draining {
             table.up(engine.id)?;
@@ -219,24 +219,20 @@ pub(crate) fn apply(
 
 /// What was changed of what was to be changed, and what was not.
 fn in_part(wanted: &[Difference], left: &[Difference]) -> Error {
-    let say = |changes: &mut dyn Iterator<Item = &Difference>| {
-        let lines: Vec<_> = changes.map(|change| flag_of(&change.change())).collect();
-        lines.join(", ")
-    };
+    let (left_of_it, changed): (Vec<_>, Vec<_>) =
+        (wanted.iter()).partition(|change| left.contains(change));
+    let say = |changes: Vec<_>| changes.into_iter().map(line).collect::<Vec<_>>().join(", ");
     Error::InPart {
-        changed: say(&mut wanted.iter().filter(|change| !left.contains(change))),
-        left: say(&mut left.iter()),
+        changed: say(changed),
+        left: say(left_of_it),
     }
 }
 
-/// A change, with the name that a cap of all engines together has here. One in tokens is set by other
-/// processes only.
-fn flag_of(change: &str) -> String {
-    if let Some(change) = change.strip_prefix("max_in_flight ") {
-        return format!("--max-in-flight-total: {change}");
-    }
-    match change.starts_with("max_tokens ") {
-        true => format!("all engines together: {change}"),
-        false => change.to_owned(),
+/// A change, with the name that a cap of all engines together has in options and in the command.
+fn line(change: &Difference) -> String {
+    let (option, found, asked) = (change.option, &change.found, &change.asked);
+    match &change.engine {
+        Some(_) => change.change(),
+        None => format!("{option}_total {found}, now {asked}"),
     }
 }

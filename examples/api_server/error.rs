@@ -41,9 +41,16 @@ pub(crate) enum Error {
     InPart { changed: String, left: String },
 
     #[error(
-        "the table has room for {room} processes, and that many live; start with a smaller --workers, wait for the last deployment to finish, or start on a new table"
+        "the table has room for {}, and that many live; start with a smaller --workers, wait for the last deployment to finish, or start on a new table",
+        number(*room, "process", "processes")
     )]
     TooManyProcesses { room: usize },
+
+    #[error(
+        "the table has room for {}, and --workers asks for {workers}; start with --workers {room}, or on a table that was made with more (headcount create --frontends)",
+        number(*room, "process", "processes")
+    )]
+    TooManyWorkers { workers: u16, room: usize },
 
     #[error("{place} names no engine; give at least one, as http://HOST:PORT")]
     NoEngines { place: String },
@@ -61,6 +68,14 @@ pub(crate) enum Error {
 
     #[error("cannot {what}: {source}")]
     System { what: String, source: io::Error },
+}
+
+/// A number of things, in words if it is one.
+fn number(count: usize, one: &str, several: &str) -> String {
+    match count {
+        1 => format!("one {one}"),
+        count => format!("{count} {several}"),
+    }
 }
 
 impl From<headcount::Error> for Error {

@@ -34,6 +34,13 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
         None => mock_engine::start(MOCK_ENGINES).await?,
     };
     let (table, is_new) = open(&options)?;
+    let facts = table.facts();
+    if usize::from(options.workers) > facts.max_frontends {
+        return Err(Error::TooManyWorkers {
+            workers: options.workers,
+            room: facts.max_frontends,
+        });
+    }
     // One deployment a table: with another one's engines this one would serve what it does not know.
     let deployment = table.deploy()?;
     let changes = engine_list::apply(&deployment, &list, &options)?;
@@ -164,7 +171,8 @@ impl Life<'_> {
 
     /// Says what others have changed.
     fn glance(&self) {
-        for line in lock(self.configuration).renew(self.deployment.table()) {
+        let table = self.deployment.table();
+        for line in lock(self.configuration).renew(table, self.options.counts_tokens()) {
             say(line);
         }
     }

@@ -6,6 +6,7 @@ use headcount::{Engine, Table};
 use headcount_tests::eventually;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// What a second deployment on the table says, which is to end by itself.
 fn second(table: &std::path::Path, engine: &str) -> String {
@@ -17,10 +18,10 @@ fn second(table: &std::path::Path, engine: &str) -> String {
         .spawn()
         .unwrap();
     let mut ended = None;
-    let start = std::time::Instant::now();
-    while ended.is_none() && start.elapsed() < std::time::Duration::from_secs(30) {
+    let start = Instant::now();
+    while ended.is_none() && start.elapsed() < Duration::from_secs(30) {
         ended = program.try_wait().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(2));
+        std::thread::sleep(Duration::from_millis(2));
     }
     if ended.is_none() {
         signal(program.id() as i32, libc::SIGTERM);
@@ -91,7 +92,7 @@ fn a_changed_configuration_starts_and_holds() {
         let line = format!("brought the table to the configuration of this deployment: {what}\n");
         eventually(&line, || next.log().contains(&line));
     };
-    brought("--max-in-flight-total: none, now 3");
+    brought("max_in_flight_total none, now 3");
     brought(&format!("engine http://{b}: added"));
     let streams: Vec<_> = (0..3).map(|_| next.stream(1_000_000)).collect();
     assert_eq!(
@@ -149,13 +150,41 @@ fn what_another_process_changes_is_said() {
     table.remove(added).unwrap();
     said("engine http://127.0.0.1:1: removed");
     table.set_total_max_in_flight(Some(5)).unwrap();
-    said("all engines together: max_in_flight none, now 5");
+    said("max_in_flight_total none, now 5");
     table.set_total_max_in_flight(Some(8)).unwrap();
-    said("all engines together: max_in_flight 5, now 8");
-    table.set_total_max_tokens(Some(9000)).unwrap();
-    said("all engines together: max_tokens none, now 9000");
+    said("max_in_flight_total 5, now 8");
     let lines = deployment.log().matches("another process").count();
-    assert_eq!(lines, 7, "{}", deployment.log());
+    assert_eq!(lines, 6, "{}", deployment.log());
+}
+
+#[test]
+fn a_cap_in_tokens_is_said_to_have_no_effect_where_none_are_counted() {
+    let engines = MockEngine::several(1, "0.002");
+    let remark = "; tokens are not counted here, so it has no effect; for caps in tokens, start the deployment with --policy tokens or --max-tokens N\n";
+    for (options, remark) in [(&[][..], remark), (&["--policy", "tokens"], "\n")] {
+        let deployment = Deployment::start_logging(&addresses(&engines), options, |_| {});
+        let table = Table::open(deployment.table_path()).unwrap();
+        let said = |what: String| {
+            let line = format!("another process has changed the table: {what}");
+            eventually(&line, || deployment.log().contains(&line));
+        };
+        table.set_total_max_tokens(Some(9000)).unwrap();
+        said(format!("max_tokens_total none, now 9000{remark}"));
+        table.set_max_tokens(0, Some(50)).unwrap();
+        let name = format!("engine http://{}", engines[0].address);
+        said(format!("{name}: max_tokens none, now 50{remark}"));
+        // Without a cap there is nothing to be said.
+        table.set_max_tokens(0, None).unwrap();
+        said(format!("{name}: max_tokens 50, now none\n"));
+        let added = Engine::named("http://127.0.0.1:1").max_tokens(50);
+        table.add(&added).unwrap();
+        let with = if remark == "\n" {
+            ""
+        } else {
+            ", with a cap in tokens"
+        };
+        said(format!("engine http://127.0.0.1:1: added{with}{remark}"));
+    }
 }
 
 #[test]
@@ -168,25 +197,28 @@ fn caps_that_another_process_sets_stand_until_the_list_is_read_again() {
     table.set_total_max_in_flight(Some(1)).unwrap();
     table.set_total_max_tokens(Some(9000)).unwrap();
     let said = |line: &str| eventually(line, || deployment.log().contains(line));
-    said("all engines together: max_in_flight 5, now 1\n");
+    said("max_in_flight_total 5, now 1\n");
     let stream = deployment.stream(1_000_000);
     let url = deployment.url("/v1/completions");
     assert_eq!(complete(&agent(), &url, 1).unwrap().0, 503);
     signal(deployment.pid(), libc::SIGHUP);
-    said("SIGHUP: --max-in-flight-total: 1, now 5\n");
-    said("SIGHUP: all engines together: max_tokens 9000, now none\n");
+    said("SIGHUP: max_in_flight_total 1, now 5\n");
+    said("SIGHUP: max_tokens_total 9000, now none\n");
     assert_eq!(complete(&agent(), &url, 1).unwrap().0, 200);
     drop(stream);
     deployment.settles();
 }
 
-#[test]
-fn a_table_without_room_for_all_workers_is_told_of_in_words_of_this_program() {
+/// What the program says of an error, of itself or of a worker, with three workers on a table with room for so
+/// many processes.
+fn error_with_room_for(room: usize, is_held: bool) -> String {
     let engine = MockEngine::start("0.002");
     let directory = headcount_tests::directory();
     let path = directory.path().join("table");
-    let made = Table::options().max_engines(4).max_frontends(2);
-    drop(made.create(&path).unwrap());
+    let made = Table::options().max_engines(4).max_frontends(room);
+    let table = made.create(&path).unwrap();
+    // As by a deployment before that still finishes.
+    let _held = is_held.then(|| table.join().unwrap());
     let mut parent = Command::new(PROGRAM)
         .args(["--listen", "127.0.0.1:0", "--workers", "3"])
         .args(["--engine", &format!("http://{}", engine.address)])
@@ -201,11 +233,42 @@ fn a_table_without_room_for_all_workers_is_told_of_in_words_of_this_program() {
         let line = line.unwrap();
         line.starts_with("error: ").then_some(line)
     });
-    signal(parent.id() as i32, libc::SIGTERM);
-    parent.wait().unwrap();
-    let said = said.unwrap();
+    if is_held {
+        assert!(parent.try_wait().unwrap().is_none(), "the others serve");
+        signal(parent.id() as i32, libc::SIGTERM);
+        assert!(parent.wait().unwrap().success());
+    } else {
+        let start = Instant::now();
+        while parent.try_wait().unwrap().is_none() && start.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let ended = parent.try_wait().unwrap();
+        if ended.is_none() {
+            signal(parent.id() as i32, libc::SIGTERM);
+            parent.wait().unwrap();
+        }
+        assert_eq!(ended.and_then(|status| status.code()), Some(1), "{said:?}");
+        assert!(table.snapshot().engines.is_empty(), "it changed nothing");
+    }
+    said.unwrap()
+}
+
+#[test]
+fn a_table_that_is_too_small_for_all_workers_is_refused_at_once() {
+    let said = error_with_room_for(2, false);
     assert!(
-        said.contains("room for 2 processes") && said.contains("--workers"),
+        said.contains("room for 2 processes") && said.contains("start with --workers 2"),
+        "{said}"
+    );
+    let said = error_with_room_for(1, false);
+    assert!(said.contains("room for one process,"), "{said}");
+}
+
+#[test]
+fn a_table_whose_places_are_held_is_waited_for_in_words_of_this_program() {
+    let said = error_with_room_for(3, true);
+    assert!(
+        said.contains("room for 3 processes, and that many live") && said.contains("--workers"),
         "{said}"
     );
 }

@@ -37,6 +37,21 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "a_row_that_is_no_address"),
     ),
     fault(
+        "a cap in tokens that has no effect is said like any other",
+        "examples/api_server/configuration.rs",
+        &[("cap.is_some() && !counts_tokens", "false")],
+        Catcher::Test("http", "a_cap_in_tokens_is_said"),
+    ),
+    fault(
+        "workers wait for ever for room that a table never has",
+        "examples/api_server/parent.rs",
+        &[(
+            "usize::from(options.workers) > facts.max_frontends",
+            "facts.max_frontends == 0",
+        )],
+        Catcher::Test("http", "a_table_that_is_too_small"),
+    ),
+    fault(
         "what an operator does to the caps of all is not said",
         "examples/api_server/configuration.rs",
         &[(
