@@ -13,6 +13,9 @@ use std::str::FromStr;
 
 const SCHEME: &str = "http://";
 
+/// What is wrong with a list of engines where one is expected.
+pub(crate) const SEVERAL: &str = "names several engines; give each engine by an --engine of its own, or on a line of its own in --engines-file";
+
 /// Where an engine is reached.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Address {
@@ -107,8 +110,24 @@ fn parse(text: &str) -> Result<Address, String> {
         }
         _ => return Err("does not start with http://".to_owned()),
     };
+    if rest.contains([',', ';']) {
+        return Err(SEVERAL.to_owned());
+    }
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
+    if let Some((address, weight)) = rest.split_once('=')
+        && let Ok(address) = parse(&format!("{SCHEME}{address}"))
+        && weight.parse::<f32>().is_ok()
+    {
+        let right = format!("{address} weight={weight}");
+        return Err(format!("has a weight in it; write {right:?}"));
+    }
+    if authority.contains('=') {
+        return Err(
+            "has a = in it; weight=, max_in_flight= and max_tokens= come behind the address and a space"
+                .to_owned(),
+        );
+    }
     if !matches!(path, "" | "/") {
         return Err("has a path, and requests keep their own".to_owned());
     }
@@ -258,6 +277,18 @@ mod tests {
             ("http://u@a:1", "user name"),
             ("http://a:1/v1", "has a path"),
             ("http://a:1?x", "has a path"),
+            (
+                "http://a:1,http://b:2",
+                "names several engines; give each engine by an --engine of its own",
+            ),
+            ("http://a:1;b:2", "by an --engine of its own"),
+            (
+                "http://127.0.0.1:9001=2",
+                "write \"http://127.0.0.1:9001 weight=2\"",
+            ),
+            ("http://a:1/=0.5", "write \"http://a:1 weight=0.5\""),
+            ("http://a:1/v1?x=1", "has a path"),
+            ("http://a:1weight=2", "come behind the address and a space"),
             ("http://127.1:1", "no IPv4 address of four"),
             ("http://0x7f000001:1", "no IPv4 address of four"),
             ("http://127.0.0.01:1", "no IPv4 address of four"),

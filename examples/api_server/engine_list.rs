@@ -1,6 +1,6 @@
 //! The list of engines: read from the command line or a file, and applied to the table.
 
-use crate::address::Address;
+use crate::address::{Address, SEVERAL};
 use crate::error::Error;
 use crate::options::Options;
 use headcount::{Deployment, Difference, Engine, EngineState, Table};
@@ -93,6 +93,9 @@ fn a_cap(word: &str, value: &str, most: u32) -> Result<u32, String> {
 }
 
 fn unknown(word: &str) -> String {
+    if word.parse::<Address>().is_ok() {
+        return format!("a second address, {}: this {SEVERAL}", shown(word));
+    }
     format!(
         "{} is not known; after the address come weight=, max_in_flight= and max_tokens=",
         shown(word)

@@ -38,6 +38,28 @@ fn an_address_to_listen_at_is_refused_with_the_right_form() {
 }
 
 #[test]
+fn engines_that_are_given_in_another_form_are_refused_with_the_right_one() {
+    let several = "give each engine by an --engine of its own";
+    for (wrong, right) in [
+        ("http://a:1,http://b:2", several),
+        ("http://a:1, http://b:2", several),
+        ("http://a:1 http://b:2", several),
+        (
+            "http://127.0.0.1:9001=2",
+            "write \"http://127.0.0.1:9001 weight=2\"",
+        ),
+    ] {
+        // One that is accepted would serve for ever; this probe path is refused.
+        let said = Command::new(PROGRAM)
+            .args(["--engine", wrong, "--probe-path", "x"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(said.stderr).unwrap();
+        assert!(said.contains(right), "{wrong}: {said}");
+    }
+}
+
+#[test]
 fn a_path_for_probes_is_one_that_can_be_asked_for() {
     for wrong in [
         "",

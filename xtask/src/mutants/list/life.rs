@@ -43,6 +43,12 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "a_cap_in_tokens_is_said"),
     ),
     fault(
+        "a list of engines in one option is taken for a path",
+        "examples/api_server/address.rs",
+        &[("rest.contains([',', ';'])", "rest.contains(';')")],
+        Catcher::Test("http", "engines_that_are_given_in_another_form"),
+    ),
+    fault(
         "workers wait for ever for room that a table never has",
         "examples/api_server/parent.rs",
         &[(
