@@ -117,7 +117,8 @@ fn parse(text: &str) -> Result<Address, String> {
     let (authority, path) = rest.split_at(end);
     if let Some((address, weight)) = rest.split_once('=')
         && let Ok(address) = parse(&format!("{SCHEME}{address}"))
-        && weight.parse::<f32>().is_ok()
+        && let Ok(weight) = weight.parse::<f32>()
+        && weight.is_normal()
     {
         let right = format!("{address} weight={weight}");
         return Err(format!("has a weight in it; write {right:?}"));

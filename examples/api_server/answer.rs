@@ -5,6 +5,7 @@ use crate::dial::Connection;
 use crate::exchange::Idle;
 use crate::patience::Patience;
 use crate::places::Places;
+use crate::worker::Worker;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use std::future::Future;
@@ -28,7 +29,8 @@ pub(crate) struct Answer {
     /// The engine, if the connection can be used again.
     engine: Option<String>,
     idle: Arc<Idle>,
-    leaves: Pin<Box<dyn Future<Output = Left> + Send>>,
+    /// What may cut it.
+    cut: Pin<Box<dyn Future<Output = Cut> + Send>>,
     /// The client, if it finds the end by the end of the connection.
     ends_by_close: Option<Client>,
     _places: Places,
@@ -52,20 +54,27 @@ pub(crate) enum Cut {
     TooSlow { limit: Duration },
     #[error(transparent)]
     Left(#[from] Left),
+    #[error("this server ends")]
+    Shutdown,
 }
 
 impl Answer {
-    /// `limit` is how long the engine may pause. A connection that is clear can be used again.
+    /// A connection that is clear can be used again.
     pub(crate) fn new(
         body: Incoming,
-        limit: Duration,
+        worker: &Worker,
         places: Places,
         (connection, is_clear): (Connection, bool),
-        idle: Arc<Idle>,
         client: Client,
         ending: Ending,
     ) -> Self {
-        let leaves = Box::pin(client.clone().leaves());
+        let (leaves, ends) = (client.clone().leaves(), worker.cuts());
+        let cut = Box::pin(async move {
+            tokio::select! {
+                left = leaves => left.into(),
+                () = ends => Cut::Shutdown,
+            }
+        });
         let ends_by_close = ending == Ending::Close && body.size_hint().exact().is_none();
         let ends_by_close = ends_by_close.then_some(client);
         if let Some(client) = &ends_by_close {
@@ -73,12 +82,12 @@ impl Answer {
         }
         Self {
             body,
-            patience: Patience::new(limit),
+            patience: Patience::new(worker.options.engine_idle_timeout),
             is_whole: false,
             connection: Some(connection),
             engine: is_clear.then(|| places.engine_name()),
-            idle,
-            leaves,
+            idle: Arc::clone(&worker.idle),
+            cut,
             ends_by_close,
             _places: places,
         }
@@ -87,9 +96,9 @@ impl Answer {
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let next = Pin::new(&mut self.body).poll_frame(cx);
         if next.is_pending()
-            && let Poll::Ready(left) = self.leaves.as_mut().poll(cx)
+            && let Poll::Ready(cut) = self.cut.as_mut().poll(cx)
         {
-            return Poll::Ready(Some(Err(left.into())));
+            return Poll::Ready(Some(Err(cut)));
         }
         let limit = self.patience.limit();
         self.patience.watch(next, cx).map(|next| match next {

@@ -1,6 +1,8 @@
 //! Processes that the parent starts: this program again, with a part to play.
 
+use crate::lifeline::AT_ONCE;
 use crate::notice::LAST_LINES;
+use rustix::process::{Pid, kill_process};
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -25,6 +27,16 @@ pub(crate) fn start(mut command: Command) -> io::Result<(Child, Option<ChildStdi
     let mut child = tokio::process::Command::from(command).spawn()?;
     let lifeline = child.stdin.take();
     Ok((child, lifeline))
+}
+
+/// Has a worker end at once. It cuts its requests itself, so that each has its line in the access log.
+pub(crate) async fn cut(child: &mut Child) {
+    let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
+    if let Some(pid) = pid {
+        // It may be dead already.
+        let _ = kill_process(pid, AT_ONCE);
+    }
+    finish(child, Duration::ZERO).await;
 }
 
 /// Waits for a process whose lifeline is cut; for somewhat longer than it was told to take, so that it can write

@@ -21,7 +21,7 @@ pub(crate) const BOUNDS: [f64; 14] = [
 ];
 
 /// Why a request was not answered by an engine: the codes of the errors. The last is for what is not here.
-pub(crate) const REASONS: [&str; 19] = [
+pub(crate) const REASONS: [&str; 20] = [
     "engines_saturated",
     "too_many_sequences",
     "no_engine",
@@ -40,6 +40,7 @@ pub(crate) const REASONS: [&str; 19] = [
     "method_not_allowed",
     "upgrade_not_supported",
     "too_many_connections",
+    "shutdown",
     "other",
 ];
 

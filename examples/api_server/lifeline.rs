@@ -13,6 +13,8 @@ pub(crate) struct End {
     terminate: Signal,
     interrupt: Signal,
     lifeline: Option<Receiver>,
+    /// `AT_ONCE`, for one with a lifeline.
+    at_once: Option<Signal>,
     /// Taken note of, so that it does not end a process whose parent it was for.
     _hangup: Option<Signal>,
 }
@@ -20,17 +22,18 @@ pub(crate) struct End {
 impl End {
     pub(crate) fn watch(has_lifeline: bool) -> Result<Self, Error> {
         let watch = || -> io::Result<Self> {
-            let (lifeline, hangup) = if has_lifeline {
+            let (mut lifeline, mut at_once, mut hangup) = (None, None, None);
+            if has_lifeline {
                 let input = io::stdin().as_fd().try_clone_to_owned()?;
-                let hangup = signal(SignalKind::hangup())?;
-                (Some(Receiver::from_owned_fd(input)?), Some(hangup))
-            } else {
-                (None, None)
-            };
+                lifeline = Some(Receiver::from_owned_fd(input)?);
+                at_once = Some(signal(SignalKind::from_raw(AT_ONCE.as_raw()))?);
+                hangup = Some(signal(SignalKind::hangup())?);
+            }
             Ok(Self {
                 terminate: signal(SignalKind::terminate())?,
                 interrupt: signal(SignalKind::interrupt())?,
                 lifeline,
+                at_once,
                 _hangup: hangup,
             })
         };
@@ -40,10 +43,17 @@ impl End {
     /// Returns when it is time to end, and says why.
     pub(crate) async fn comes(&mut self) -> &'static str {
         loop {
-            if let Word::End(why) = self.next().await {
-                return why;
+            match self.next().await {
+                Word::End(why) => return why,
+                Word::AtOnce => return "its parent's second signal",
+                Word::Drain => {}
             }
         }
+    }
+
+    /// Returns when a process that ends already is to end at once.
+    pub(crate) async fn comes_at_once(&mut self) {
+        told_at_once(&mut self.at_once).await;
     }
 
     /// What is to be done next.
@@ -51,6 +61,7 @@ impl End {
         tokio::select! {
             _ = self.terminate.recv() => Word::End("SIGTERM"),
             _ = self.interrupt.recv() => Word::End("SIGINT"),
+            () = told_at_once(&mut self.at_once) => Word::AtOnce,
             word = word(self.lifeline.as_ref()) => word,
         }
     }
@@ -63,10 +74,23 @@ pub(crate) enum Word {
     Drain,
     /// It is to end now, for this reason.
     End(&'static str),
+    /// It is to end at once, and to cut what it has in flight.
+    AtOnce,
 }
+
+/// The signal for `Word::AtOnce`. Not one that others send to all processes of a deployment, who mean the end
+/// in order by it.
+pub(crate) const AT_ONCE: rustix::process::Signal = rustix::process::Signal::USR1;
 
 /// What the parent writes into the lifeline for `Word::Drain`; its end is the other word.
 pub(crate) const DRAIN: &[u8] = b"drain\n";
+
+async fn told_at_once(signal: &mut Option<Signal>) {
+    match signal {
+        Some(signal) => _ = signal.recv().await,
+        None => std::future::pending().await,
+    }
+}
 
 async fn word(lifeline: Option<&Receiver>) -> Word {
     let Some(lifeline) = lifeline else {

@@ -127,7 +127,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     pub(crate) probe_every: Duration,
 
-    /// Write a line of JSON for each request to standard output when it has ended
+    /// Write a line of JSON for each request to standard output when it has ended; what is said there at the
+    /// start without it goes to standard error
     #[arg(long)]
     pub(crate) access_log: bool,
 

@@ -11,6 +11,7 @@ use crate::options::Options;
 use crate::workers::{Stage, Workers};
 use crate::{listener, mock_engine, probe, systemd, table_path};
 use headcount::{Deployment, Table};
+use std::fmt::Arguments;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -62,9 +63,9 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
     let probes = probe::probe(table.clone(), options.clone(), Arc::clone(&configuration));
     let probes = tokio::spawn(probes);
     let looks = tokio::spawn(table_path::watch(table.clone(), options.probe_every));
-    tell(format_args!("listening on http://{address}"));
+    announce(&options, format_args!("listening on http://{address}"));
     for engine in &list {
-        tell(format_args!("engine {}", engine.name));
+        announce(&options, format_args!("engine {}", engine.name));
     }
 
     let life = Life {
@@ -180,6 +181,14 @@ impl Life<'_> {
 
 pub(crate) fn lock(configuration: &Mutex<Configuration>) -> MutexGuard<'_, Configuration> {
     configuration.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes a line to standard output, unless that is for the access log alone.
+fn announce(options: &Options, line: Arguments<'_>) {
+    match options.access_log {
+        true => say(line),
+        false => tell(line),
+    }
 }
 
 /// A new table and true, or the one that the last deployment or an operator has left, whatever its sizes.

@@ -8,6 +8,7 @@ use crate::framing;
 use crate::headers;
 use crate::notice::say;
 use crate::places::{Places, Wish};
+use crate::record::At;
 use crate::refusal::Refusal;
 use crate::room;
 use crate::status;
@@ -29,18 +30,15 @@ pub(crate) type Reply = Either<Full<Bytes>, Answer>;
 pub(crate) async fn answer(
     worker: Arc<Worker>,
     client: Client,
-    mut request: Request<Incoming>,
+    request: Request<Incoming>,
 ) -> Result<Response<Reply>, Left> {
-    let id = headers::request_id(request.headers_mut());
-    let mut response = tokio::select! {
+    let answer = tokio::select! {
         biased;
-        answer = forward(&worker, &client, request) => {
-            answer.unwrap_or_else(Refusal::into_response)
-        }
+        answer = forward(&worker, &client, request) => answer,
         left = client.clone().leaves() => return Err(left),
+        () = worker.cuts() => Err(Refusal::Shutdown),
     };
-    response.headers_mut().insert(headers::REQUEST_ID, id);
-    Ok(response)
+    Ok(answer.unwrap_or_else(Refusal::into_response))
 }
 
 /// The answer to a request: a page of ours, or what an engine says.
@@ -104,6 +102,7 @@ async fn pass_on(
         Version::HTTP_11 => Ending::Marked,
         _ => Ending::Close,
     };
+    let at = head.extensions.remove::<At>();
     let had_body = framing::has_body(&head.headers);
     headers::remove_hop_by_hop(&mut head.headers);
     headers::add_forwarded(&mut head, client.address());
@@ -129,6 +128,9 @@ async fn pass_on(
         };
         let engine = places.engine_name();
         tried.push(places.engine());
+        if let Some(at) = &at {
+            at.comes_to(&engine);
+        }
         if let Ok(host) = HeaderValue::from_str(&dial::authority(&engine)) {
             message.headers_mut().insert(HOST, host);
         }
@@ -146,11 +148,8 @@ async fn pass_on(
                 if let Ok(engine) = HeaderValue::from_str(&engine) {
                     head.headers.insert(headers::ENGINE, engine);
                 }
-                let limit = worker.options.engine_idle_timeout;
-                let idle = Arc::clone(&worker.idle);
                 let connection = (connection, is_clear);
-                let client = client.clone();
-                let body = Answer::new(body, limit, places, connection, idle, client, ending);
+                let body = Answer::new(body, worker, places, connection, client.clone(), ending);
                 return Ok(Response::from_parts(head, Either::Right(body)));
             }
             Err(Failure::Unreachable(error, unsent)) => {

@@ -4,15 +4,15 @@ use crate::connection::Phase;
 use crate::headers;
 use crate::notice::tell;
 use crate::proxy::Reply;
-use crate::refusal::Code;
+use crate::refusal::{Code, SHUTDOWN};
 use crate::worker::Worker;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Request, Response};
+use hyper::{Request, Response, StatusCode};
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -25,7 +25,8 @@ pub(crate) struct Record {
     worker: Arc<Worker>,
     phase: Arc<Phase>,
     start: Instant,
-    status: u16,
+    /// None before there is an answer.
+    status: Option<u16>,
     reason: Option<&'static str>,
     sent: u64,
     is_whole: bool,
@@ -39,8 +40,22 @@ struct Line {
     method: String,
     target: String,
     id: String,
-    engine: String,
-    first_byte: f64,
+    at: At,
+    first_byte: Option<f64>,
+}
+
+/// The engine that a request is at, or was at last. The request carries it to where the engine is chosen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct At(Arc<Mutex<Option<String>>>);
+
+impl At {
+    pub(crate) fn comes_to(&self, engine: &str) {
+        *self.lock() = Some(cut(engine, ENGINE));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// No more than so many bytes of these are logged. With all else a line has less than the 4,096 bytes that a
@@ -55,24 +70,26 @@ impl Record {
         worker: &Arc<Worker>,
         phase: &Arc<Phase>,
         client: IpAddr,
-        request: &Request<B>,
+        request: &mut Request<B>,
     ) -> Self {
         phase.becomes_busy();
         let line = worker.options.access_log.then(|| {
+            let at = At::default();
+            request.extensions_mut().insert(at.clone());
             Box::new(Line {
                 client,
                 method: cut(request.method().as_str(), METHOD),
                 target: cut(&request.uri().to_string(), TARGET),
                 id: text(request.headers(), &headers::REQUEST_ID, ID),
-                engine: String::new(),
-                first_byte: 0.0,
+                at,
+                first_byte: None,
             })
         });
         Self {
             worker: Arc::clone(worker),
             phase: Arc::clone(phase),
             start: Instant::now(),
-            status: LEFT,
+            status: None,
             reason: None,
             sent: 0,
             is_whole: false,
@@ -82,14 +99,12 @@ impl Record {
 
     /// There is an answer, whose body is to be noted as it goes out.
     pub(crate) fn answered(mut self, response: Response<Reply>) -> Response<Recorded> {
-        self.status = response.status().as_u16();
+        self.status = Some(response.status().as_u16());
         self.reason = response.extensions().get().map(|Code(code)| *code);
         if let Some(line) = &mut self.line {
-            line.id = text(response.headers(), &headers::REQUEST_ID, ID);
-            line.engine = text(response.headers(), &headers::ENGINE, ENGINE);
             // Of an answer to HEAD nothing more goes out.
             self.is_whole |= line.method == "HEAD";
-            line.first_byte = self.start.elapsed().as_secs_f64();
+            line.first_byte = Some(self.start.elapsed().as_secs_f64());
         }
         self.is_whole |= response.body().is_end_stream();
         let is_last = self.worker.is_draining();
@@ -106,8 +121,16 @@ impl Drop for Record {
     fn drop(&mut self) {
         self.phase.is_answered();
         let took = self.start.elapsed();
+        let is_cutting = self.worker.is_cutting();
+        let (status, reason) = match self.status {
+            Some(status) => (status, self.reason),
+            // One that could not even be told so.
+            None if is_cutting => (StatusCode::SERVICE_UNAVAILABLE.as_u16(), Some(SHUTDOWN)),
+            None => (LEFT, None),
+        };
+        let is_cut = is_cutting && (!self.is_whole || reason == Some(SHUTDOWN));
         let counts = self.worker.counters.own();
-        counts.ended(self.status, self.reason, took, self.sent);
+        counts.ended(status, reason, took, self.sent);
         if let Some(line) = &self.line {
             let time = SystemTime::now().duration_since(UNIX_EPOCH);
             let line = serde_json::json!({
@@ -116,13 +139,14 @@ impl Drop for Record {
                 "client": line.client.to_string(),
                 "method": line.method,
                 "target": line.target,
-                "status": self.status,
-                "reason": self.reason,
-                "engine": (!line.engine.is_empty()).then_some(&line.engine),
+                "status": status,
+                "reason": reason,
+                "engine": *line.at.lock(),
                 "first_byte_s": line.first_byte,
                 "duration_s": took.as_secs_f64(),
                 "bytes": self.sent,
                 "complete": self.is_whole,
+                "cut": is_cut.then_some(SHUTDOWN),
                 "worker": std::process::id(),
             });
             tell(line);

@@ -17,6 +17,9 @@ const RETRY: HeaderValue = HeaderValue::from_static("1");
 /// What may be done with pages of our own.
 const LOOKING: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
+/// The code of a request that the end of the deployment cuts.
+pub(crate) const SHUTDOWN: &str = "shutdown";
+
 /// Why a request was not answered by an engine. The message is for the client.
 #[derive(Debug, Error)]
 pub(crate) enum Refusal {
@@ -58,6 +61,8 @@ pub(crate) enum Refusal {
     Method,
     #[error("this process has as many clients as it has descriptors for; try again soon")]
     TooManyConnections,
+    #[error("this server ends before an engine has begun its answer; try again")]
+    Shutdown,
     #[error("connections are not handed over to other protocols here (no WebSocket, no CONNECT)")]
     Upgrade,
 }
@@ -75,9 +80,11 @@ pub(crate) struct Code(pub(crate) &'static str);
 impl Refusal {
     fn status(&self) -> StatusCode {
         match self {
-            Self::Saturated | Self::NoEngine | Self::NoConnection(_) | Self::TooManyConnections => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Saturated
+            | Self::NoEngine
+            | Self::NoConnection(_)
+            | Self::TooManyConnections
+            | Self::Shutdown => StatusCode::SERVICE_UNAVAILABLE,
             Self::EngineBrokeOff { .. } => StatusCode::BAD_GATEWAY,
             Self::EngineTooSlow { .. } => StatusCode::GATEWAY_TIMEOUT,
             Self::TooManySequences { .. } | Self::Body(upload::Cut::TooLarge { .. }) => {
@@ -106,6 +113,7 @@ impl Refusal {
             Self::EngineTooSlow { .. } => "engine_timeout",
             Self::NoConnection(_) => "no_connection",
             Self::TooManyConnections => "too_many_connections",
+            Self::Shutdown => SHUTDOWN,
             Self::Table(_) => "table",
             Self::Body(upload::Cut::TooLarge { .. }) => "body_too_large",
             Self::Body(upload::Cut::TooSlow { .. }) => "body_timeout",
@@ -121,7 +129,7 @@ impl Refusal {
     }
 
     /// Whether others on the way may see another request than we do, or the client goes on in another
-    /// protocol: what follows on the connection cannot be trusted then.
+    /// protocol: what follows on the connection cannot be trusted then. Or it is the last one.
     fn ends_connection(&self) -> bool {
         matches!(
             self,
@@ -130,6 +138,7 @@ impl Refusal {
                 | Self::TransferCoding
                 | Self::TransferCodings
                 | Self::Upgrade
+                | Self::Shutdown
         )
     }
 

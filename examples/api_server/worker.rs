@@ -8,6 +8,7 @@ use crate::descriptors::{Clients, Share};
 use crate::dial::{self, Connection, Dialer};
 use crate::error::Error;
 use crate::exchange::Idle;
+use crate::headers;
 use crate::lifeline::{End, Word};
 use crate::linger::{Lingering, Patience};
 use crate::listener;
@@ -27,13 +28,16 @@ use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::GracefulShutdown;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::future::{Future, ready};
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed}; // one thread has it
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout, timeout_at};
+use tokio::sync::watch;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
 /// How often old connections to engines are closed, and the engines for affinity are looked up.
@@ -47,6 +51,9 @@ const SAID_AGAIN: Duration = Duration::from_secs(60);
 const IN_A_ROW: u32 = 16;
 /// How long a connection for our own pages may be silent.
 const SHORT: Duration = Duration::from_secs(5);
+
+/// How long the end waits for the last answers to be written: to requests that have none yet.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Bytes of an answer that are taken from an engine before the client takes them: a slow reader does not hold
 /// the place of an engine that has finished.
@@ -69,6 +76,8 @@ pub(crate) struct Worker {
     clients: Arc<Clients>,
     lingering: Lingering,
     is_draining: AtomicBool,
+    /// Whether what is in flight is cut.
+    cuts: watch::Sender<bool>,
 }
 
 pub(crate) async fn serve(inherited: Inherited, options: Options) -> Result<(), Error> {
@@ -89,12 +98,13 @@ pub(crate) async fn serve(inherited: Inherited, options: Options) -> Result<(), 
         clients,
         lingering: Lingering::new(),
         is_draining: AtomicBool::new(false),
+        cuts: watch::Sender::new(false),
     });
     let connections = GracefulShutdown::new();
     let mut housekeeping = interval(HOUSEKEEPING);
     housekeeping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let acceptor = Acceptor::new(&socket, &worker.clients);
-    loop {
+    let is_forced = loop {
         tokio::select! {
             (stream, peer, share) = acceptor.next() => {
                 worker.serve_client(stream, peer, share, &connections);
@@ -106,10 +116,11 @@ pub(crate) async fn serve(inherited: Inherited, options: Options) -> Result<(), 
             }
             word = end.next() => match word {
                 Word::Drain => worker.is_draining.store(true, Relaxed),
-                Word::End(_) => break,
+                Word::End(_) => break false,
+                Word::AtOnce => break true,
             }
         }
-    }
+    };
     worker.is_draining.store(true, Relaxed);
     // Clients that are connected already are served. If other workers go on, so are those that come later.
     while let Ok((stream, peer, share)) = timeout(Duration::ZERO, acceptor.next()).await {
@@ -117,15 +128,28 @@ pub(crate) async fn serve(inherited: Inherited, options: Options) -> Result<(), 
         tokio::task::yield_now().await;
     }
     drop(socket);
-    let end = tokio::time::Instant::now() + worker.options.drain_timeout;
-    if timeout_at(end, connections.shutdown()).await.is_ok() {
-        let _ = timeout_at(end, worker.lingering.end()).await;
-    } else {
-        say(format_args!(
+    let mut finished = pin!(connections.shutdown());
+    let mut time_is_over = pin!(sleep(worker.options.drain_timeout));
+    tokio::select! {
+        biased;
+        () = end.comes_at_once(), if !is_forced => {}
+        () = ready(()), if is_forced => {}
+        () = &mut finished => {
+            // The rest of the time is for what was sent to get to its clients.
+            tokio::select! {
+                () = end.comes_at_once() => {}
+                () = worker.lingering.end() => {}
+                () = time_is_over => {}
+            }
+            return Ok(());
+        }
+        () = &mut time_is_over => say(format_args!(
             "worker {}: ending with requests in flight, after the time of --drain-timeout",
             std::process::id()
-        ));
+        )),
     }
+    worker.cuts.send_replace(true);
+    let _ = timeout(LAST_WORDS, finished).await;
     Ok(())
 }
 
@@ -201,6 +225,17 @@ impl Worker {
         self.is_draining.load(Relaxed)
     }
 
+    /// Whether what is in flight is cut, for this process ends.
+    pub(crate) fn is_cutting(&self) -> bool {
+        *self.cuts.borrow()
+    }
+
+    /// Returns when what is in flight is to be cut.
+    pub(crate) fn cuts(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut cuts = self.cuts.subscribe();
+        async move { _ = cuts.wait_for(|cuts| *cuts).await }
+    }
+
     /// A new connection to an engine.
     pub(crate) async fn connect(&self, engine: &str) -> Result<Connection, dial::Failure> {
         // Clients have left room for as many as there can be clients. Those in use are no more than that.
@@ -272,15 +307,17 @@ impl Worker {
     async fn answer(
         self: Arc<Self>,
         client: Client,
-        request: Request<Incoming>,
+        mut request: Request<Incoming>,
         phase: Arc<Phase>,
         is_spare: bool,
     ) -> Result<Response<Recorded>, Left> {
-        let record = Record::begin(&self, &phase, client.address(), &request);
-        let response = match is_spare {
+        let id = headers::request_id(request.headers_mut());
+        let record = Record::begin(&self, &phase, client.address(), &mut request);
+        let mut response = match is_spare {
             false => proxy::answer(self, client, request).await?,
             true => self.answer_briefly(request),
         };
+        response.headers_mut().insert(headers::REQUEST_ID, id);
         Ok(record.answered(response))
     }
 

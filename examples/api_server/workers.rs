@@ -28,7 +28,7 @@ pub(crate) enum Stage {
     Draining,
     /// Finishing what is in flight.
     Finishing,
-    /// Not even that.
+    /// Cutting it.
     Ending,
 }
 
@@ -175,7 +175,7 @@ impl Shared {
                     continue;
                 }
                 Stage::Ending => {
-                    let _ = worker.kill().await;
+                    child::cut(&mut worker).await;
                     break None;
                 }
             }

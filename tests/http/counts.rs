@@ -1,11 +1,9 @@
-//! What the deployment tells of itself as an HTTP server: counts of all workers together, and the access log.
+//! What the deployment tells of itself as an HTTP server: counts of all workers together.
 
-use crate::deployment::{Deployment, PROGRAM, agent, complete, signal};
+use crate::deployment::{Deployment, agent, complete, signal};
 use crate::engine::{MockEngine, addresses};
 use headcount_tests::{eventually, prometheus_approves};
 use std::collections::{BTreeSet, HashMap};
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 
 /// The samples of a scrape, by name and labels.
 fn scrape(deployment: &Deployment) -> HashMap<String, f64> {
@@ -104,52 +102,6 @@ fn counts_are_those_of_all_workers_and_survive_each_of_them() {
         of(&after, "connections") <= 4.0,
         "those of the dead are closed"
     );
-}
-
-/// Ends it with the test, whatever becomes of that.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        signal(self.0.id() as i32, libc::SIGTERM);
-        let _ = self.0.wait();
-    }
-}
-
-#[test]
-fn the_access_log_has_a_line_for_each_request() {
-    let engine = MockEngine::start("0.02");
-    let server = Command::new(PROGRAM)
-        .args(["--engine", &format!("http://{}", engine.address)])
-        .args(["--listen", "127.0.0.1:0", "--workers=1", "--access-log"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut server = Ended(server);
-    let mut lines = BufReader::new(server.0.stdout.take().unwrap()).lines();
-    let mut line = || lines.next().unwrap().unwrap();
-    let first = line();
-    let url = first.strip_prefix("listening on ").unwrap().to_owned();
-    assert!(line().starts_with("engine "));
-    let asked = agent()
-        .post(format!("{url}/v1/completions?x=1"))
-        .header("x-request-id", "the-id")
-        .send("{\"max_tokens\":2}");
-    assert_eq!(asked.unwrap().status(), 200);
-    let logged: serde_json::Value = serde_json::from_str(&line()).unwrap();
-    assert_eq!(logged["id"], "the-id");
-    assert_eq!(logged["method"], "POST");
-    assert_eq!(logged["target"], "/v1/completions?x=1");
-    assert_eq!(logged["status"], 200);
-    assert_eq!(logged["engine"], format!("http://{}", engine.address));
-    assert_eq!(logged["complete"], true);
-    assert!(logged["bytes"].as_u64().unwrap() > 0);
-    assert!(logged["duration_s"].as_f64().unwrap() > 0.02);
-    let refused = agent().post(format!("{url}/health")).send("");
-    assert_eq!(refused.unwrap().status(), 405);
-    let logged: serde_json::Value = serde_json::from_str(&line()).unwrap();
-    assert_eq!(logged["reason"], "method_not_allowed");
-    assert_eq!(logged["engine"], serde_json::Value::Null);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! API servers on headcount: real processes, real sockets, real signals. After whatever is done to
 //! them, every count is what it should be, soon.
 
+mod access_log;
 mod addresses;
 mod again;
 mod arguments;
@@ -32,6 +33,7 @@ mod pages;
 mod proxying;
 mod reload;
 mod resolver;
+mod server;
 mod shutdown;
 mod slow_readers;
 mod stream;

@@ -1,95 +1,25 @@
 //! Readers of what the processes write that have stopped reading, or are gone: they stop no process.
 
-use crate::deployment::{Deployment, PROGRAM, agent, complete, signal};
+use crate::deployment::{Deployment, agent, complete, signal};
 use crate::engine::{MockEngine, addresses};
+use crate::server::{Server, lines_of, next};
 use headcount_tests::eventually;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-/// A server with one worker and an access log, whose streams are pipes. Ended when dropped.
-struct Server {
-    process: Child,
-    address: String,
-    output: Option<BufReader<std::process::ChildStdout>>,
-    errors: Option<BufReader<std::process::ChildStderr>>,
-}
-
-impl Server {
-    fn start(engine: &MockEngine) -> Self {
-        let mut process = Command::new(PROGRAM)
-            .args(["--engine", &format!("http://{}", engine.address)])
-            .args(["--listen", "127.0.0.1:0", "--access-log", "--workers=1"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output = BufReader::new(process.stdout.take().unwrap());
-        let mut line = String::new();
-        output.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("listening on http://");
-        let address = address.unwrap().to_owned();
-        line.clear();
-        output.read_line(&mut line).unwrap();
-        assert!(line.starts_with("engine "), "{line}");
-        Self {
-            address,
-            output: Some(output),
-            errors: process.stderr.take().map(BufReader::new),
-            process,
-        }
+/// Answers requests with these numbers, whose lines have a kilobyte each.
+fn answers(server: &Server, numbers: Range<u64>) {
+    let client = agent();
+    for number in numbers {
+        let long = "x".repeat(1000);
+        let url = format!("http://{}/live?{number}&{long}", server.address);
+        assert_eq!(client.get(&url).call().unwrap().status(), 200);
     }
-
-    /// Answers requests with these numbers, whose lines have a kilobyte each.
-    fn answers(&self, numbers: Range<u64>) {
-        let client = agent();
-        for number in numbers {
-            let long = "x".repeat(1000);
-            let url = format!("http://{}/live?{number}&{long}", self.address);
-            assert_eq!(client.get(&url).call().unwrap().status(), 200);
-        }
-    }
-
-    fn ends(&mut self) -> ExitStatus {
-        signal(self.process.id() as i32, libc::SIGTERM);
-        let mut ended = None;
-        eventually("its end", || {
-            ended = self.process.try_wait().unwrap();
-            ended.is_some()
-        });
-        ended.unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        if let Ok(None) = self.process.try_wait() {
-            signal(self.process.id() as i32, libc::SIGTERM);
-            let _ = self.process.wait();
-        }
-    }
-}
-
-/// The lines of a stream, read by a thread of its own up to the stream's end.
-fn lines_of(stream: impl BufRead + Send + 'static) -> Receiver<String> {
-    let (sender, lines) = channel();
-    thread::spawn(move || {
-        for line in stream.lines() {
-            sender.send(line.unwrap()).unwrap();
-        }
-    });
-    lines
-}
-
-/// The next line, which comes soon.
-fn next(lines: &Receiver<String>) -> String {
-    lines.recv_timeout(Duration::from_secs(60)).unwrap()
 }
 
 /// How many lines are said to be left out of standard output.
@@ -125,14 +55,14 @@ const MANY: u64 = 2500;
 #[test]
 fn an_access_log_that_is_not_read_stops_no_worker_and_says_what_is_missing() {
     let engine = MockEngine::start("0.001");
-    let mut server = Server::start(&engine);
-    server.answers(0..MANY);
+    let mut server = Server::start(engine.address, &[]);
+    answers(&server, 0..MANY);
     // It is read again.
     let errors = lines_of(server.errors.take().unwrap());
     let output = lines_of(server.output.take().unwrap());
     let missing = left_out(&[next(&errors)]);
     assert!(missing > 0);
-    server.answers(MANY..MANY + 100);
+    answers(&server, MANY..MANY + 100);
     assert!(server.ends().success());
     let numbers = numbers(&output.iter().collect::<Vec<_>>());
     let kept = MANY - missing;
@@ -150,8 +80,8 @@ fn an_access_log_that_is_not_read_stops_no_worker_and_says_what_is_missing() {
 #[test]
 fn the_end_does_not_wait_for_a_log_that_is_not_read_and_says_what_is_missing() {
     let engine = MockEngine::start("0.001");
-    let mut server = Server::start(&engine);
-    server.answers(0..500);
+    let mut server = Server::start(engine.address, &[]);
+    answers(&server, 0..500);
     let errors = lines_of(server.errors.take().unwrap());
     assert!(server.ends().success());
     let output: Vec<_> = lines_of(server.output.take().unwrap()).iter().collect();
@@ -163,8 +93,8 @@ fn the_end_does_not_wait_for_a_log_that_is_not_read_and_says_what_is_missing() {
 #[test]
 fn the_end_loses_no_line_of_a_log_that_is_read_slowly() {
     let engine = MockEngine::start("0.001");
-    let mut server = Server::start(&engine);
-    server.answers(0..500);
+    let mut server = Server::start(engine.address, &[]);
+    answers(&server, 0..500);
     let output = server.output.take().unwrap();
     let reader = thread::spawn(move || {
         let slowly = |line: Result<String, _>| {
@@ -183,16 +113,16 @@ fn the_end_loses_no_line_of_a_log_that_is_read_slowly() {
 #[test]
 fn streams_whose_readers_are_gone_stop_no_process() {
     let engine = MockEngine::start("0.001");
-    let mut server = Server::start(&engine);
+    let mut server = Server::start(engine.address, &[]);
     drop(server.output.take());
     let errors = lines_of(server.errors.take().unwrap());
-    server.answers(0..10);
+    answers(&server, 0..10);
     let line = next(&errors);
     assert!(
         line.contains(": standard output: Broken pipe") && line.contains("its lines are left out"),
         "{line}"
     );
-    server.answers(0..10);
+    answers(&server, 0..10);
     assert!(server.ends().success());
     let rest: Vec<_> = errors.iter().collect();
     assert!(
@@ -200,9 +130,9 @@ fn streams_whose_readers_are_gone_stop_no_process() {
         "{rest:?}"
     );
 
-    let mut server = Server::start(&engine);
+    let mut server = Server::start(engine.address, &[]);
     drop((server.output.take(), server.errors.take()));
-    server.answers(0..10);
+    answers(&server, 0..10);
     assert!(server.ends().success());
 }
 
@@ -263,7 +193,7 @@ fn a_full_standard_error_stops_no_parent_and_loses_no_line() {
 #[test]
 fn lines_of_the_access_log_are_in_one_piece_whatever_is_in_a_request() {
     let engine = MockEngine::start("0.001");
-    let mut server = Server::start(&engine);
+    let mut server = Server::start(engine.address, &[]);
     let output = server.output.as_mut().unwrap();
     let mut line = String::new();
     for (method, id) in [
