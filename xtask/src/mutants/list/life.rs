@@ -103,6 +103,36 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "lines_of_the_access_log"),
     ),
     fault(
+        "a client that leaves has no engine in the log",
+        "examples/api_server/proxy.rs",
+        &[("            at.comes_to(&engine);\n", "")],
+        Catcher::Test("http", "a_client_that_leaves_before_the_answer_has"),
+    ),
+    fault(
+        "the end tells no client that it cuts its request",
+        "examples/api_server/worker.rs",
+        &[("    worker.cuts.send_replace(true);\n", "")],
+        Catcher::Test("http", "what_the_time_for_the_end_cuts"),
+    ),
+    fault(
+        "a second signal loses the lines of what it cuts",
+        "examples/api_server/workers.rs",
+        &[(
+            "child::cut(&mut worker).await;",
+            "let _ = worker.kill().await;",
+        )],
+        Catcher::Test("http", "a_second_signal_loses_no_line"),
+    ),
+    fault(
+        "standard output has more than the access log",
+        "examples/api_server/parent.rs",
+        &[(
+            "        true => say(line),\n",
+            "        true => tell(line),\n",
+        )],
+        Catcher::Test("http", "standard_output_has_nothing_but"),
+    ),
+    fault(
         "a supervisor that does not read stops the parent",
         "examples/api_server/systemd.rs",
         &[("            socket.set_nonblocking(true)?;\n", "")],
