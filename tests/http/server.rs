@@ -2,8 +2,9 @@
 
 use crate::deployment::{PROGRAM, signal};
 use headcount_tests::eventually;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -28,20 +29,20 @@ impl Server {
             .spawn()
             .unwrap();
         let mut errors = BufReader::new(process.stderr.take().unwrap());
-        let mut line = String::new();
-        errors.read_line(&mut line).unwrap();
+        let mut server = Self {
+            address: engine,
+            output: process.stdout.take().map(BufReader::new),
+            errors: None,
+            process,
+        };
+        let line = line_of(&mut errors);
         let address = line.trim().strip_prefix("listening on http://");
         let address = address.unwrap_or_else(|| panic!("{line:?}"));
-        let address = address.parse().unwrap();
-        line.clear();
-        errors.read_line(&mut line).unwrap();
+        server.address = address.parse().unwrap();
+        let line = line_of(&mut errors);
         assert!(line.starts_with("engine "), "{line}");
-        Self {
-            address,
-            output: process.stdout.take().map(BufReader::new),
-            errors: Some(errors),
-            process,
-        }
+        server.errors = Some(errors);
+        server
     }
 
     pub(crate) fn pid(&self) -> i32 {
@@ -54,9 +55,7 @@ impl Server {
 
     /// The next line of the access log.
     pub(crate) fn logged(&mut self) -> serde_json::Value {
-        let mut line = String::new();
-        let output = self.output.as_mut().unwrap();
-        output.read_line(&mut line).unwrap();
+        let line = line_of(self.output.as_mut().unwrap());
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
@@ -84,6 +83,23 @@ impl Drop for Server {
             let _ = self.process.wait();
         }
     }
+}
+
+/// The next line of a pipe, which comes soon.
+fn line_of<P: Read + AsRawFd>(pipe: &mut BufReader<P>) -> String {
+    if pipe.buffer().is_empty() {
+        let mut wanted = libc::pollfd {
+            fd: pipe.get_ref().as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        };
+        // SAFETY: there is one of them, which outlives the call.
+        let ready = unsafe { libc::poll(&raw mut wanted, 1, 60_000) };
+        assert_eq!(ready, 1, "a line within a minute");
+    }
+    let mut line = String::new();
+    pipe.read_line(&mut line).unwrap();
+    line
 }
 
 /// The lines of a stream, read by a thread of its own up to the stream's end.
