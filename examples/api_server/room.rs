@@ -21,13 +21,13 @@ impl Room {
         let view = worker.table.snapshot();
         let active = (view.engines.iter())
             .filter(|e| e.state == EngineState::Active && !closed.contains(&e.index));
-        let left = |e: &EngineView| {
+        let left_at = |e: &EngineView| {
             let requests = left(e.in_flight.into(), e.max_in_flight);
             (requests, left(e.tokens.into(), e.max_tokens))
         };
         let fits = |left: (u64, u64)| left.0 >= requests.into() && left.1 >= tokens.into();
-        let (with_room, full): (Vec<_>, Vec<_>) = active.partition(|e| fits(left(e)));
-        let nearest = (with_room.iter().chain(&full)).max_by_key(|e| left(e));
+        let (with_room, full): (Vec<_>, Vec<_>) = active.partition(|e| fits(left_at(e)));
+        let nearest = (with_room.iter().chain(&full)).max_by_key(|e| left_at(e));
         match nearest {
             Some(nearest) if with_room.is_empty() || !fits(left_in_all(&view)) => {
                 Self::Nowhere(nearest.id)

@@ -176,7 +176,7 @@ fn a_batch_that_is_refused_changes_nothing() {
         let options = [&["--workers=1"], options].concat();
         let deployment = Deployment::start(&addresses(&engines), &options);
         let held: Vec<_> = match status {
-            // Of those that would fit, no engine is without a request.
+            // A batch that an idle table takes: so each engine has a request.
             503 => (0..2).map(|_| deployment.stream(1_000_000)).collect(),
             _ => Vec::new(),
         };
