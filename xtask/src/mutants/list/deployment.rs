@@ -69,7 +69,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "the end does not wait for clients that still read",
         "examples/api_server/worker.rs",
-        &[("let _ = timeout_at(end, worker.lingering.end()).await;", "")],
+        &[("() = worker.lingering.end() => {}", "() = ready(()) => {}")],
         Catcher::Test("http", "an_answer_on_a_connection_that_is_kept"),
     ),
     fault(
