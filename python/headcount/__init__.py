@@ -7,7 +7,7 @@ and a process that is killed leaves nothing behind.
 
     # In every API-server process: the same path, the same table.
     table = headcount.Table.open_or_create("/dev/shm/llama", engines=4)
-    frontend = table.join()
+    frontend = table.join()  # until frontend.close(), or the end of a with block
 
     with frontend.route(tokens=812) as permit:  # chosen and counted in one step
         ...  # send the request to engine number permit.engine

@@ -351,9 +351,10 @@ class Deployment:
 class Frontend:
     """This process's place in a table, with the policy by which it routes. From ``Table.join``.
 
-    May be used from any thread and from asyncio: nothing blocks. The place is given back when the
-    frontend and its last permit are gone, or when the process dies, whatever it dies of. In a forked
-    child its calls raise ``ForkedError``; join there anew.
+    May be used from any thread and from asyncio: nothing blocks. It leaves the table by ``close()``, at the
+    end of a ``with`` block, or when this object is gone: the place is given back then, or when its last permit
+    ends, if that comes later. A process that dies without it, whatever it dies of, is "dead" in the table until
+    the next reap. In a forked child its calls raise ``ForkedError``; join there anew.
     """
 
     def route(
@@ -374,7 +375,8 @@ class Frontend:
         An engine that is excluded or preferred may be gone by then: that is no error, since the request can go
         elsewhere. These two mean the engine that has the number, also if they are given an EngineId.
 
-        Raises SaturatedError, UnavailableError, NoSuchEngineError, ForkedError. Nothing is counted then.
+        Raises SaturatedError, UnavailableError, NoSuchEngineError, ForkedError, and ValueError after ``close``.
+        Nothing is counted then.
         """
     def route_many(
         self,
@@ -389,13 +391,37 @@ class Frontend:
         Raises as ``route``.
         """
     def with_policy(self, policy: PolicyName, stale_after: float | None = None) -> Frontend:
-        """The same place, routing by another policy. See ``Table.join``."""
+        """The same place, routing by another policy. See ``Table.join``. It stays taken until each of these
+        frontends was closed.
+        """
     @property
     def table(self) -> Table:
-        """The table that this is a place in."""
+        """The table that this is a place in. Not after ``close``."""
     @property
     def slot(self) -> int:
-        """Which of the table's places for frontends this is."""
+        """Which of the table's places for frontends this is. Not after ``close``."""
+    def close(self) -> None:
+        """Leaves the table. A second time changes nothing.
+
+        Requests that are in flight stay counted until their permits are released; the last of these gives the place
+        back. In a forked child the place is the parent's, and stays.
+        """
+    def __enter__(self) -> Frontend: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
+    async def __aenter__(self) -> Frontend: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+        /,
+    ) -> None: ...
     def __reduce__(self) -> NoReturn: ...
 
 @final

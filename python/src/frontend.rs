@@ -4,17 +4,55 @@ use crate::argument::{Count, Excluded, Prefer, Seconds, Tokens, Which};
 use crate::error::OrRaise;
 use crate::permit::Permit;
 use crate::policy::Named;
+use crate::ready::Ready;
 use crate::table::{Opened, Table, of_this_process};
 use headcount::Request;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 
 /// This process's place in a table, with the policy by which it routes. From ``Table.join``.
 ///
-/// May be used from any thread and from asyncio: nothing blocks. The place is given back when the
-/// frontend and its last permit are gone, or when the process dies, whatever it dies of. In a forked
-/// child its calls raise ``ForkedError``; join there anew.
+/// May be used from any thread and from asyncio: nothing blocks. It leaves the table by ``close()``, at the
+/// end of a ``with`` block, or when this object is gone: the place is given back then, or when its last permit
+/// ends, if that comes later. A process that dies without it, whatever it dies of, is "dead" in the table until
+/// the next reap. In a forked child its calls raise ``ForkedError``; join there anew.
 #[pyclass(frozen, module = "headcount")]
-pub(crate) struct Frontend(pub(crate) headcount::Frontend, pub(crate) Opened);
+pub(crate) struct Frontend {
+    /// A `Place`, or `None` after `close`. In a list, which the interpreter itself guards from other threads:
+    /// a lock of Rust's would cost each request two locked instructions.
+    place: Py<PyList>,
+    opened: Opened,
+}
+
+/// What a frontend has until it is closed. A call that is under way has it, too.
+#[pyclass(frozen)]
+struct Place(headcount::Frontend);
+
+impl Frontend {
+    pub(crate) fn new(
+        py: Python<'_>,
+        frontend: headcount::Frontend,
+        opened: Opened,
+    ) -> PyResult<Self> {
+        let place = PyList::new(py, [Py::new(py, Place(frontend))?])?.unbind();
+        Ok(Self { place, opened })
+    }
+
+    /// Asks something of it, unless it was closed.
+    #[inline]
+    fn ask<T>(
+        &self,
+        py: Python<'_>,
+        ask: impl FnOnce(&headcount::Frontend) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let place = self.place.bind(py).get_item(0)?;
+        match place.cast_exact::<Place>() {
+            Ok(place) => ask(&place.get().0),
+            Err(_) => Err(closed()),
+        }
+    }
+}
 
 #[pymethods]
 impl Frontend {
@@ -29,7 +67,8 @@ impl Frontend {
     /// An engine that is excluded or preferred may be gone by then: that is no error, since the request can go
     /// elsewhere. These two mean the engine that has the number, also if they are given an EngineId.
     ///
-    /// Raises SaturatedError, UnavailableError, NoSuchEngineError, ForkedError. Nothing is counted then.
+    /// Raises SaturatedError, UnavailableError, NoSuchEngineError, ForkedError, and ValueError after ``close``.
+    /// Nothing is counted then.
     #[inline]
     #[pyo3(
         signature = (tokens=Tokens(0), pin=None, exclude=None, prefer=None),
@@ -45,7 +84,10 @@ impl Frontend {
     ) -> PyResult<Permit> {
         let excluded = exclude.map_or(Vec::new(), |engines| engines.0);
         let request = request(tokens, pin, &excluded, prefer);
-        self.0.route_with(&request).or_raise(py).map(Permit::new)
+        self.ask(py, |frontend| {
+            let permit = frontend.route_with(&request).map(Permit::new);
+            permit.or_raise(py)
+        })
     }
 
     /// Places ``count`` requests as that many calls of ``route`` would, or none. Returns their permits.
@@ -66,32 +108,80 @@ impl Frontend {
     ) -> PyResult<Vec<Permit>> {
         let excluded = exclude.map_or(Vec::new(), |engines| engines.0);
         let request = request(tokens, pin, &excluded, prefer);
-        let permits = self.0.route_many_with(count.0, &request).or_raise(py)?;
-        Ok(permits.into_iter().map(Permit::new).collect())
+        self.ask(py, |frontend| {
+            let permits = frontend.route_many_with(count.0, &request).or_raise(py)?;
+            Ok(permits.into_iter().map(Permit::new).collect())
+        })
     }
 
-    /// The same place, routing by another policy. See ``Table.join``.
+    /// The same place, routing by another policy. See ``Table.join``. It stays taken until each of these
+    /// frontends was closed.
     #[pyo3(signature = (policy, stale_after=None))]
-    fn with_policy(&self, policy: Named, stale_after: Option<Seconds>) -> PyResult<Self> {
+    fn with_policy(
+        &self,
+        py: Python<'_>,
+        policy: Named,
+        stale_after: Option<Seconds>,
+    ) -> PyResult<Self> {
         let policy = policy.with_limit(stale_after)?;
-        Ok(Self(self.0.clone().with_policy(policy), self.1))
+        let frontend = self.ask(py, |frontend| Ok(frontend.clone()))?;
+        Self::new(py, frontend.with_policy(policy), self.opened)
     }
 
-    /// The table that this is a place in.
+    /// The table that this is a place in. Not after ``close``.
     #[getter]
-    fn table(&self) -> Table {
-        Table(self.0.table().clone(), self.1)
+    fn table(&self, py: Python<'_>) -> PyResult<Table> {
+        let table = self.ask(py, |frontend| Ok(frontend.table().clone()))?;
+        Ok(Table(table, self.opened))
     }
 
-    /// Which of the table's places for frontends this is.
+    /// Which of the table's places for frontends this is. Not after ``close``.
     #[getter]
-    fn slot(&self) -> usize {
-        self.0.slot()
+    fn slot(&self, py: Python<'_>) -> PyResult<usize> {
+        self.ask(py, |frontend| Ok(frontend.slot()))
     }
 
-    fn __repr__(&self) -> String {
-        let (path, slot) = (self.0.table().path().display(), self.0.slot());
-        format!("<headcount.Frontend {slot} of {path}>")
+    /// Leaves the table. A second time changes nothing.
+    ///
+    /// Requests that are in flight stay counted until their permits are released; the last of these gives the place
+    /// back. In a forked child the place is the parent's, and stays.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.place.bind(py).set_item(0, py.None())
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _exception: &Bound<'_, pyo3::types::PyTuple>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+
+    fn __aenter__(slf: Py<Self>, py: Python<'_>) -> Ready {
+        Ready::new(py, Some(slf.into_any()))
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __aexit__(
+        &self,
+        py: Python<'_>,
+        _exception: &Bound<'_, pyo3::types::PyTuple>,
+    ) -> PyResult<Ready> {
+        self.close(py)?;
+        Ok(Ready::new(py, None))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let described = self.ask(py, |frontend| {
+            let (path, slot) = (frontend.table().path().display(), frontend.slot());
+            Ok(format!("<headcount.Frontend {slot} of {path}>"))
+        });
+        described.unwrap_or_else(|_| "<headcount.Frontend closed>".to_owned())
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -100,6 +190,11 @@ impl Frontend {
             "pickle its table, and join there",
         ))
     }
+}
+
+#[cold]
+fn closed() -> PyErr {
+    PyValueError::new_err("this frontend was closed; join its table anew: `table.join()`")
 }
 
 #[inline]

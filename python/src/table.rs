@@ -237,7 +237,7 @@ impl Table {
     ) -> PyResult<Frontend> {
         let policy = policy.with_limit(stale_after)?;
         let frontend = py.detach(|| self.0.join()).or_raise(py)?;
-        Ok(Frontend(frontend.with_policy(policy), self.1))
+        Frontend::new(py, frontend.with_policy(policy), self.1)
     }
 
     /// Becomes the publisher, if no living process is.

@@ -39,10 +39,12 @@ def running(
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """The address and the process of a router, or of another application in a file.
 
-    Settings as in the environment, ``http`` one of uvicorn's own. It serves at the socket that is given, or at a
+    Settings as in the environment, ``http`` and ``grace`` uvicorn's own. It serves at the socket that is given, or at a
     new one.
     """
     server = ["--http", settings.pop("http", "h11"), "--no-server-header", "--no-date-header"]
+    if "grace" in settings:
+        server += ["--timeout-graceful-shutdown", settings.pop("grace")]
     environment = {"ROUTER_ENGINES": ",".join(engines), "ROUTER_TABLE": str(path), **settings}
     command = [
         sys.executable,

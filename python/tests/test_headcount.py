@@ -107,6 +107,80 @@ def test_a_permit_outlives_its_frontend() -> None:
     assert table.snapshot().frontends == []
 
 
+def test_a_frontend_leaves_when_it_is_closed(table: Table) -> None:
+    def frontends() -> int:
+        return len(table.snapshot().frontends)
+
+    frontend = table.join()
+    assert frontends() == 1
+    frontend.close()
+    frontend.close()
+    assert frontends() == 0
+    calls: list[Callable[[], object]] = [
+        frontend.route,
+        lambda: frontend.route_many(2),
+        lambda: frontend.with_policy("tokens"),
+        lambda: frontend.table,
+        lambda: frontend.slot,
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="this frontend was closed; join its table anew"):
+            call()
+    assert (in_flight(table), frontends()) == ([0, 0, 0, 0], 0)
+    with table.join() as frontend:
+        assert (frontend.slot, frontends()) == (0, 1)
+    assert frontends() == 0
+    with pytest.raises(ZeroDivisionError), table.join() as frontend:
+        1 / 0  # noqa: B018
+    assert frontends() == 0
+    # By another policy it is the same place.
+    with table.join() as frontend:
+        other = frontend.with_policy("tokens")
+    assert frontends() == 1
+    other.route().release()
+    other.close()
+    assert frontends() == 0
+
+
+def test_what_is_in_flight_when_a_frontend_is_closed_stays_counted(table: Table) -> None:
+    with table.join() as frontend:
+        permits = frontend.route_many(4)
+    assert in_flight(table) == [1, 1, 1, 1]
+    (left,) = table.snapshot().frontends
+    assert (left.alive, left.in_flight) == (True, 4)
+    assert {permit.engine_name for permit in permits} == {"0", "1", "2", "3"}
+    for permit in permits[1:]:
+        permit.release()
+    assert (sum(in_flight(table)), len(table.snapshot().frontends)) == (1, 1)
+    permits[0].release()
+    assert (in_flight(table), table.snapshot().frontends) == ([0, 0, 0, 0], [])
+
+
+def test_threads_may_route_while_a_frontend_is_closed(table: Table) -> None:
+    for _ in range(20):
+        frontend = table.join()
+        begun = threading.Barrier(5)
+        ended: list[str] = []
+
+        def route() -> None:
+            begun.wait()
+            try:
+                while True:
+                    frontend.route().release()
+            except ValueError as error:
+                ended.append(str(error))
+
+        threads = [threading.Thread(target=route) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        begun.wait()
+        frontend.close()
+        for thread in threads:
+            thread.join()
+        assert len(ended) == 4
+        assert (in_flight(table), table.snapshot().frontends) == ([0, 0, 0, 0], [])
+
+
 def test_c5_tokens_are_counted(table: Table, frontend: Frontend) -> None:
     with frontend.route(tokens=812) as permit:
         assert permit.tokens == 812
@@ -506,6 +580,10 @@ def test_k3_a_forked_child_never_acts_as_its_parent(table: Table, frontend: Fron
                 frontend.route()
             with pytest.raises(headcount.ForkedError):
                 publisher.publish([])
+            # The place is the parent's, and stays.
+            frontend.close()
+            with pytest.raises(ValueError, match="closed"):
+                frontend.route()
             own = table.join().route(pin=1)
             code = 0 if own.engine == 1 else 2
         finally:
@@ -513,6 +591,8 @@ def test_k3_a_forked_child_never_acts_as_its_parent(table: Table, frontend: Fron
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     table.reap()
     assert in_flight(table) == [1, 0, 0, 0]
+    assert [seen.pid for seen in table.snapshot().frontends] == [os.getpid()]
+    frontend.route(pin=0).release()
     publisher.publish([EngineStats()])
 
 

@@ -460,6 +460,11 @@ def test_what_with_ends_async_with_ends_too(table: Table, frontend: Frontend) ->
         assert table.snapshot().deployment is None
         with pytest.raises(ValueError, match="closed"):
             deployment.table  # noqa: B018
+        async with table.join() as another:
+            assert len(table.snapshot().frontends) == 2
+        assert len(table.snapshot().frontends) == 1
+        with pytest.raises(ValueError, match="closed"):
+            another.route()
 
     asyncio.run(scene())
 
@@ -699,6 +704,10 @@ def test_a_request_may_exclude_or_prefer_an_engine_that_is_gone(
 def test_what_is_held_says_of_which_table(path: Path) -> None:
     table = Table.create(path, engines=1)
     publisher, reaper, deployment = table.publisher(), table.reap_every(60), table.deploy()
+    frontend = table.join()
+    assert repr(frontend) == f"<headcount.Frontend 0 of {path}>"
+    frontend.close()
+    assert repr(frontend) == "<headcount.Frontend closed>"
     for thing, name in (
         (publisher, "Publisher"),
         (reaper, "Reaper"),

@@ -25,13 +25,13 @@ def snippet(has: str) -> str:
 def test_the_fastapi_application_tells_clients_when_to_come_back(path: Path, tmp_path: Path) -> None:
     ok = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok"
     app = tmp_path / "shown.py"
-    app.write_text(snippet("FastAPI()").replace("/dev/shm/llama", str(path)))
+    app.write_text(snippet("FastAPI(").replace("/dev/shm/llama", str(path)))
 
     async def scene() -> None:
         engine = ByteEngine(ok, SILENT)
         async with engine.serving(), httpx.AsyncClient(timeout=60, trust_env=False) as client:
             table = Table.create(path, engines=[Engine(engine.url, max_in_flight=1, max_tokens=100)])
-            with running(path, [], 2, app) as (url, _):
+            with running(path, [], 2, app) as (url, process):
                 await until(lambda: len(living(path)) == 2)
                 url += "/v1/completions"
 
@@ -59,6 +59,16 @@ def test_the_fastapi_application_tells_clients_when_to_come_back(path: Path, tmp
                 # This one never gets in, however often it comes back.
                 large = await refused(prompt="x" * 1000)
                 assert (large.status_code, large.headers.get("retry-after")) == (400, None)
+                # Stopped amid an answer, whose client leaves then.
+                engine.answers = [SILENT]
+                waiting = asyncio.create_task(client.post(url, json={}))
+                await until(lambda: in_flight(path) == [1])
+                process.terminate()
+                await asyncio.sleep(0.5)
+                assert (process.poll(), in_flight(path)) == (None, [1])
+                waiting.cancel()
+                await until(lambda: process.poll() is not None)
+                assert (table.snapshot().frontends, in_flight(path)) == ([], [0])
 
     asyncio.run(scene())
 

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -232,6 +233,67 @@ def test_a_router_takes_over_a_table_that_is_not_used_and_no_other(path: Path) -
                     assert process.poll() is None
                     caps = [engine.max_in_flight for engine in table.snapshot().engines]
                     assert caps == [9, 9]
+
+    asyncio.run(scene())
+
+
+# -- Routers that are stopped ------------------------------------------------------------------------
+
+
+def frontends(path: Path) -> list[headcount.FrontendView]:
+    """All that are there, the dead as well."""
+    return headcount.Table.open_read_only(path).snapshot().frontends
+
+
+async def ended(process: subprocess.Popen[bytes]) -> None:
+    await until(lambda: process.poll() is not None)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_router_that_is_stopped_leaves_no_dead_frontend(path: Path, workers: int) -> None:
+    async def scene() -> None:
+        async with ByteEngine(OK).serving() as engine:
+            with running(path, [engine.url], workers) as (url, process):
+                await until(lambda: path.exists() and len(living(path)) == workers)
+                assert (await exchange(url, posted(b"{}")))[1] == b"ok"
+                process.terminate()
+                await ended(process)
+                assert frontends(path) == []
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_router_that_is_stopped_amid_answers_leaves_no_dead_frontend(
+    path: Path, workers: int
+) -> None:
+    async def scene() -> None:
+        async with (
+            Engine().serving() as engine,
+            httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)) as client,
+        ):
+            # It waits for its streams, and these end.
+            with running(path, [engine.url], workers) as (url, process):
+                await until(lambda: path.exists() and len(living(path)) == workers)
+                asked = [asyncio.create_task(ask(client, url)) for _ in range(8)]
+                await until(lambda: engine.open == 8 and in_flight(path) == [8])
+                process.terminate()
+                await asyncio.sleep(0.5)
+                assert (process.poll(), in_flight(path)) == (None, [8])
+                engine.end.set()
+                assert await asyncio.gather(*asked) == ["200 beginend"] * 8
+                await ended(process)
+                assert (frontends(path), in_flight(path)) == ([], [0])
+            # It was told how long to wait for them.
+            engine.end.clear()
+            with running(path, [engine.url], workers, grace="1") as (url, process):
+                await until(lambda: len(living(path)) == workers)
+                asked = [asyncio.create_task(ask(client, url)) for _ in range(32)]
+                await until(lambda: engine.open == 32 and in_flight(path) == [32])
+                process.terminate()
+                await ended(process)
+                assert (frontends(path), in_flight(path)) == ([], [0])
+                await asyncio.gather(*asked, return_exceptions=True)
 
     asyncio.run(scene())
 
