@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
-
-MOST_BYTES = int(os.environ.get("ROUTER_MOST_BYTES", str(64 << 20)))  # of a request's body
-# Seconds that a client may send, or take, nothing.
-PATIENCE = float(os.environ.get("ROUTER_PATIENCE", "60"))
+from settings import MOST_BYTES, PATIENCE
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]

@@ -6,12 +6,12 @@ import json
 from typing import Any
 
 from client import RefusedError
-from worker import MOST_PER_ENGINE
+from settings import MOST_PER_ENGINE
 
 # What an image, a sound or the like counts, in tokens: the size of a file says little of them.
 MEDIA = 1000
 # No prompt counts more: the tokens of all requests at an engine are one number of 32 bits.
-MOST_TOKENS = ((1 << 32) - 1) // max(1, MOST_PER_ENGINE)
+MOST_TOKENS = ((1 << 32) - 1) // MOST_PER_ENGINE
 # Fields of which an engine takes one. Texts are compared with the question that stands beside them.
 PROMPTS = ("messages", "prompt", "input")
 COMPARED = {"documents": "query", "text_2": "text_1"}

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpcore
+from settings import CONNECT
 
 Headers = list[tuple[bytes, bytes]]
 
-# Seconds to connect to an engine. Linux asks again after one and three, as when its queue was full.
-CONNECT = float(os.environ.get("ROUTER_CONNECT", "5"))
 WRITE = 60.0  # seconds that an engine may take nothing
 # A host that is gone is noticed within two minutes, however long its engine may be silent.
 KEEPALIVE = [

@@ -24,7 +24,6 @@ import anyio
 import headcount
 import httpcore
 from client import (
-    PATIENCE,
     LeftError,
     Receive,
     RefusedError,
@@ -38,7 +37,8 @@ from client import (
 )
 from cost import cost
 from exchange import Exchange, for_the_client
-from worker import MOST_PER_ENGINE, SILENCE, live
+from settings import MOST_PER_ENGINE, PATIENCE, SILENCE
+from worker import live
 
 BUSY = "all engines are busy; try again soon"
 TOO_LARGE = "this is more than an engine takes at once, however idle it is; split it"

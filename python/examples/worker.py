@@ -14,19 +14,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
-from urllib.parse import urlsplit
 
 import anyio
 import headcount
+import settings
 from client import Receive, Scope, Send
 from exchange import Exchange
-
-ENGINES = [
-    url.strip().rstrip("/") for url in os.environ["ROUTER_ENGINES"].split(",") if url.strip()
-]
-TABLE = os.environ.get("ROUTER_TABLE", "/dev/shm/router")
-MOST_PER_ENGINE = int(os.environ.get("ROUTER_MOST_PER_ENGINE", "1024"))
-SILENCE = float(os.environ.get("ROUTER_SILENCE", "600"))  # seconds that an engine may say nothing
+from settings import ENGINES, MOST_PER_ENGINE, SILENCE, TABLE
 
 log = logging.getLogger("uvicorn.error")
 
@@ -46,12 +40,7 @@ async def live(scope: Scope, receive: Receive, send: Send) -> None:
 
 @asynccontextmanager
 async def working(state: dict[str, Any]) -> AsyncIterator[None]:
-    for engine in ENGINES or [""]:
-        url = urlsplit(engine)
-        if url.scheme not in ("http", "https") or not url.hostname or url.port == 0:
-            raise ValueError(
-                f"ROUTER_ENGINES names {engine!r}; give addresses, as in http://10.0.0.7:8000"
-            )
+    settings.check()
     send_at_once()
     table = opened()
     exchange = Exchange(SILENCE)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from routers import (
+    EXAMPLES,
     OK,
     ByteEngine,
     connection,
@@ -231,6 +235,40 @@ def test_engines_may_be_listed_with_spaces_and_no_proxy_is_asked(path: Path) -> 
 def test_what_is_no_address_is_refused_at_the_start(path: Path, engines: str) -> None:
     with running(path, [engines], workers=1) as (_, process):
         assert process.wait(60) != 0
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("ROUTER_ENGINES", None, "names no engine; give their addresses, as in http://10.0.0.7:8000"),
+        ("ROUTER_ENGINES", " , ", "names no engine; give their addresses, as in http://10.0.0.7:8000"),
+        ("ROUTER_ENGINES", "http://a:x", "names 'http://a:x'; give addresses, as in http://10.0.0.7"),
+        ("ROUTER_MOST_PER_ENGINE", "many", "is 'many'; give a whole number from 1 to 1048575, as in 1024"),
+        ("ROUTER_MOST_PER_ENGINE", "0", "is '0'; give a whole number from 1 to 1048575, as in 1024"),
+        ("ROUTER_MOST_BYTES", "1e6", "is '1e6'; give a whole number from 1 to"),
+        ("ROUTER_CONNECT", "soon", "is 'soon'; give a number of seconds above 0, as in 5"),
+        ("ROUTER_SILENCE", "nan", "is 'nan'; give a number of seconds above 0, as in 600"),
+        ("ROUTER_PATIENCE", "-1", "is '-1'; give a number of seconds above 0, as in 60"),
+        ("ROUTER_TABLE", "", "is empty; give the path of the table, as in /dev/shm/router"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_told_in_one_sentence(
+    path: Path, name: str, value: str | None, told: str
+) -> None:
+    environment = {**os.environ, "ROUTER_ENGINES": "http://127.0.0.1:1", "ROUTER_TABLE": str(path)}
+    environment.pop(name, None)
+    if value is not None:
+        environment[name] = value
+    command = [sys.executable, "-m", "uvicorn", "router:app", "--port", "0", "--log-level", "warning"]
+    ran = subprocess.run(
+        command, cwd=EXAMPLES, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode != 0
+    assert "Traceback" not in ran.stderr
+    first, *others = ran.stderr.splitlines()
+    assert f"{name} {told}" in first
+    assert not any("ROUTER_" in line for line in others)
     assert not path.exists()
 
 

@@ -158,7 +158,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "the tokens of a router's requests run over",
         "python/examples/cost.py",
-        &[("((1 << 32) - 1) // max(1, MOST_PER_ENGINE)", "1 << 31")],
+        &[("((1 << 32) - 1) // MOST_PER_ENGINE", "1 << 31")],
         Catcher::Python(
             "test_router.py::test_the_tokens_of_all_requests_fit_into_what_counts_them",
         ),

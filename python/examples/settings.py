@@ -1,0 +1,74 @@
+"""What the router reads from its environment.
+
+A value that cannot be is told when a worker starts, which then ends: see ``check``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from urllib.parse import urlsplit
+
+import headcount
+
+ADDRESSES = "as in http://10.0.0.7:8000,http://10.0.0.8:8000"
+
+wrong: list[str] = []
+
+
+def whole(name: str, default: int, most: int) -> int:
+    found = os.environ.get(name, str(default))
+    try:
+        if 1 <= int(found) <= most:
+            return int(found)
+    except ValueError:
+        pass
+    wrong.append(f"{name} is {found!r}; give a whole number from 1 to {most}, as in {default}")
+    return default
+
+
+def seconds(name: str, default: float) -> float:
+    found = os.environ.get(name, str(default))
+    try:
+        if 0 < float(found) < math.inf:
+            return float(found)
+    except ValueError:
+        pass
+    wrong.append(f"{name} is {found!r}; give a number of seconds above 0, as in {default:g}")
+    return default
+
+
+def is_address(engine: str) -> bool:
+    try:
+        url = urlsplit(engine)
+        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:  # no number for a port, say
+        return False
+
+
+def engines() -> list[str]:
+    found = os.environ.get("ROUTER_ENGINES", "")
+    listed = [url.strip().rstrip("/") for url in found.split(",") if url.strip()]
+    if not listed:
+        wrong.append(f"ROUTER_ENGINES names no engine; give their addresses, {ADDRESSES}")
+    for engine in listed:
+        if not is_address(engine):
+            wrong.append(f"ROUTER_ENGINES names {engine!r}; give addresses, {ADDRESSES}")
+    return listed
+
+
+ENGINES = engines()
+TABLE = os.environ.get("ROUTER_TABLE", "/dev/shm/router")
+if not TABLE:
+    wrong.append("ROUTER_TABLE is empty; give the path of the table, as in /dev/shm/router")
+MOST_PER_ENGINE = whole("ROUTER_MOST_PER_ENGINE", 1024, headcount.MAX_IN_FLIGHT)
+MOST_BYTES = whole("ROUTER_MOST_BYTES", 64 << 20, 1 << 40)  # of a request's body
+CONNECT = seconds("ROUTER_CONNECT", 5)  # Linux asks again after one and three, as when an engine's queue was full
+SILENCE = seconds("ROUTER_SILENCE", 600)  # that an engine may say nothing
+PATIENCE = seconds("ROUTER_PATIENCE", 60)  # that a client may send, or take, nothing
+
+
+def check() -> None:
+    """Raises ValueError with a sentence for each variable that is to be changed."""
+    if wrong:
+        raise ValueError("; ".join(wrong))
