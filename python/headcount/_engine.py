@@ -15,9 +15,11 @@ class Engine:
     weight: float = 1.0
     """How much it can do, compared with the others. A finite number above 0."""
     max_in_flight: int | None = None
-    """The most requests in flight, from all frontends together. None for no cap."""
+    """The most requests in flight, from all frontends together. None for no cap; 0 takes nothing, and each request
+    for this engine alone raises ``SaturatedError``, whose ``passes`` is False."""
     max_tokens: int | None = None
-    """The most tokens in flight, from all frontends together. None for no cap."""
+    """The most tokens in flight, from all frontends together. None for no cap; 0 takes requests without tokens
+    only."""
 
 
 @dataclass(frozen=True, eq=False)

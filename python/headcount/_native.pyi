@@ -71,7 +71,8 @@ class Table:
         max_engines: room for so many, 1 to 4,096; default 64.
         max_frontends: how many processes can join, 1 to 4,095; default 64.
         lanes: how many threads of a process can route at the same instant without waiting; default 4.
-        max_in_flight, max_tokens: caps on all engines together; default none.
+        max_in_flight, max_tokens: caps on all engines together; None, the default, for no cap. max_in_flight=0 takes
+        nothing, and max_tokens=0 only requests without tokens: others raise SaturatedError, whose ``passes`` is False.
         mode: permission bits of the file; default 0o600.
         any_owner: open even a table that belongs to another user.
 
@@ -255,19 +256,21 @@ class Table:
         max_in_flight: int | None | EllipsisType = ...,
         max_tokens: int | None | EllipsisType = ...,
     ) -> None:
-        """Changes an engine's caps; None for no cap. A cap that is not given stays as it is: of two processes
-        that change one each, both have their way.
+        """Changes an engine's caps; None for no cap, while max_in_flight=0 takes nothing. A cap that is not given stays as
+        it is: of two processes that change one each, both have their way.
 
         Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
         """
     def set_total_max_in_flight(self, cap: int | None) -> None:
-        """Changes the most requests that all engines together take; None for no cap. The table's cap on tokens
-        stays as it is. A cap below what is in flight takes nothing away. ``apply`` puts the configured cap back.
+        """Changes the most requests that all engines together take; None for no cap, while 0 takes nothing.
+        The table's cap on tokens stays as it is. A cap below what is in flight takes nothing away. ``apply`` puts the
+        configured cap back.
 
         Raises ReadOnlyError, BusyError, IoError.
         """
     def set_total_max_tokens(self, cap: int | None) -> None:
-        """Changes the most tokens that all engines together take; None for no cap. See ``set_total_max_in_flight``.
+        """Changes the most tokens that all engines together take; None for no cap, while one of 0 takes requests without
+        tokens only. See ``set_total_max_in_flight``.
 
         Raises ReadOnlyError, BusyError, IoError.
         """

@@ -373,6 +373,39 @@ def test_a_refusal_says_which_cap_and_whether_it_passes() -> None:
 # -- Names and types ---------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("whose", ["table", "engine"])
+def test_a_cap_of_zero_takes_nothing_and_none_is_no_cap(whose: str) -> None:
+    def capped(max_in_flight: int | None = None, max_tokens: int | None = None) -> Table:
+        if whose == "table":
+            return Table.memfd(engines=["a"], max_in_flight=max_in_flight, max_tokens=max_tokens)
+        engine = Engine("a", max_in_flight=max_in_flight, max_tokens=max_tokens)
+        return Table.memfd(engines=[engine])
+
+    table = capped(max_in_flight=0)
+    with table.join() as frontend:
+        for _ in range(2):
+            with pytest.raises(headcount.SaturatedError) as refused:
+                frontend.route()
+            assert not refused.value.passes
+            # As it is when the cap is changed in place.
+            table.set_total_max_in_flight(None)
+            table.set_caps(0, max_in_flight=0)
+        table.set_caps(0, max_in_flight=None)
+        frontend.route().release()
+        table.set_total_max_in_flight(0)
+        with pytest.raises(headcount.SaturatedError) as refused:
+            frontend.route()
+        assert not refused.value.passes
+    # Of tokens, only what has none is taken.
+    with capped(max_tokens=0).join() as frontend:
+        frontend.route().release()
+        with pytest.raises(headcount.SaturatedError) as refused:
+            frontend.route(tokens=1)
+        assert not refused.value.passes
+    with capped(max_in_flight=None, max_tokens=None).join() as frontend:
+        assert len(frontend.route_many(1000, tokens=1000)) == 1000
+
+
 def test_names_are_those_under_which_they_are_found() -> None:
     for name in headcount.__all__:
         value = getattr(headcount, name)
