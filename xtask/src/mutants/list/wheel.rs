@@ -304,6 +304,41 @@ pub(super) const FAULTS: &[Mutant] = &[
         ),
     ),
     fault(
+        "a router that is stopped leaves a dead frontend",
+        "python/examples/worker.py",
+        &[(
+            "    with table.reap_every(1.0), table.join() as frontend:\n",
+            "    frontend = table.join()\n    with table.reap_every(1.0):\n",
+        )],
+        Catcher::Python("test_router.py::test_a_router_that_is_stopped_leaves_no_dead_frontend"),
+    ),
+    fault(
+        "a setting of the router that is no number is a traceback",
+        "python/examples/settings.py",
+        &[(
+            "    except ValueError:\n        pass\n    wrong.append(f\"{name} is {found!r}; give a whole",
+            "    except ZeroDivisionError:\n        pass\n    wrong.append(f\"{name} is {found!r}; give a whole",
+        )],
+        Catcher::Python(
+            "test_router_messages.py::test_a_setting_that_cannot_be_is_told_in_one_sentence",
+        ),
+    ),
+    fault(
+        "a frontend that is closed keeps its place",
+        "python/src/frontend.rs",
+        &[(
+            "self.place.bind(py).set_item(0, py.None())",
+            "self.place.bind(py).append(py.None())",
+        )],
+        Catcher::Python("test_headcount.py::test_a_frontend_leaves_when_it_is_closed"),
+    ),
+    fault(
+        "async with does not close a frontend",
+        "python/src/frontend.rs",
+        &[("        self.close(py)?;\n", "")],
+        Catcher::Python("test_python.py::test_what_with_ends_async_with_ends_too"),
+    ),
+    fault(
         "an empty list of engines leaves them as they are",
         "python/src/options.rs",
         &[("                options = options.engines(0);\n", "")],
