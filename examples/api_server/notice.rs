@@ -19,7 +19,7 @@ const WAITING: usize = 1024;
 const UNREAD: Duration = Duration::from_secs(2);
 /// How long it waits for readers in all.
 pub(crate) const LAST_LINES: Duration = Duration::from_secs(5);
-/// How long it does if it is to come at once: as long as a reader needs that is there.
+/// How long it waits for one that takes nothing if it is to come at once.
 const AT_ONCE: Duration = Duration::from_millis(200);
 /// How often a stream that does not wait for its reader (`O_NONBLOCK`) is tried again.
 const AGAIN: Duration = Duration::from_millis(10);
@@ -51,7 +51,7 @@ pub(crate) fn finish() {
         true => Patience {
             start,
             unread: AT_ONCE,
-            in_all: AT_ONCE,
+            in_all: LAST_LINES,
         },
         false => Patience {
             start,

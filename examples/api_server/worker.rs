@@ -12,7 +12,7 @@ use crate::headers;
 use crate::lifeline::{End, Word};
 use crate::linger::{Lingering, Patience};
 use crate::listener;
-use crate::notice::say;
+use crate::notice::{hurry, say};
 use crate::options::{Inherited, Options};
 use crate::proxy::{self, Reply};
 use crate::record::{Record, Recorded};
@@ -132,8 +132,8 @@ pub(crate) async fn serve(inherited: Inherited, options: Options) -> Result<(), 
     let mut time_is_over = pin!(sleep(worker.options.drain_timeout));
     tokio::select! {
         biased;
-        () = end.comes_at_once(), if !is_forced => {}
-        () = ready(()), if is_forced => {}
+        () = end.comes_at_once(), if !is_forced => hurry(),
+        () = ready(()), if is_forced => hurry(),
         () = &mut finished => {
             // The rest of the time is for what was sent to get to its clients.
             tokio::select! {
