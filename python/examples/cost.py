@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 from typing import Any
 
 from client import RefusedError
@@ -30,8 +32,9 @@ def cost(body: bytes) -> tuple[int, int]:
     An engine takes one of the fields, and which one is its endpoint's: the most and the longest are counted.
     """
     try:
-        # (An int of Python's refuses to be read from thousands of digits; a float does not.)
-        asked = json.loads(body, parse_int=float)
+        # (An int of Python's refuses to be read from thousands of digits; a float does not.) An infinite number is
+        # one of too many digits, as 1e999; the names NaN and Infinity are no numbers.
+        asked = json.loads(body, parse_int=float, parse_constant=lambda name: math.nan)
         if isinstance(asked, dict) and any(asked.get(name) is not None for name in KNOWN):
             return counted(asked)
     except RecursionError as error:
@@ -74,7 +77,11 @@ def number(value: Any) -> int:
     """A number as engines read it, which take 10.0 and "10" for 10. What they take for none is 0."""
     try:
         return int(float(value))
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
+        # "1e999" is more than any engine takes, and "inf" no number.
+        has_digits = isinstance(value, float) or any(map(str.isdigit, value))
+        return sys.maxsize if has_digits and float(value) > 0 else 0
+    except (TypeError, ValueError):
         return 0
 
 

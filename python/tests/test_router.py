@@ -441,6 +441,12 @@ def test_what_cannot_be_counted_is_refused(path: Path) -> None:
                 if body != b"ok":
                     assert depth > 100
                     assert reason((head, body)) == (400, "bad_request"), depth
+            # More answers than a float can tell.
+            endless = b"1" * 400
+            for many in (b"1e999", b'"+1e999"', endless, b'"%b"' % endless):
+                engine.answers = [OK]
+                asked = posted(b'{"prompt": "p", "n": %b}' % many)
+                assert reason(await exchange(url, asked)) == (400, "too_large"), many
             # What is no JSON at all is one request, if it is any.
             engine.answers = [OK]
             assert (await exchange(url, posted(b"[" * 10)))[1] == b"ok"
