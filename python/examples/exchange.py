@@ -50,7 +50,7 @@ class Exchange:
         self, scope: dict[str, Any], target: bytes, body: bytes, engine: str
     ) -> httpcore.Response:
         """The engine's response, of which the body is still to come. Close it in any case."""
-        url = httpcore.URL(engine)
+        url = address(engine)
         if target != b"*":
             target = url.target.rstrip(b"/") + target
         headers = [(b"host", urlsplit(engine).netloc.rpartition("@")[2].encode())]
@@ -67,6 +67,19 @@ class Exchange:
             extensions={"timeout": self.timeout},
         )
         return await self.pool.handle_async_request(request)
+
+
+def address(engine: str) -> httpcore.URL:
+    """What an engine's name says. One that is no address, as an operator may have added it, cannot be reached."""
+    try:
+        url = urlsplit(engine)
+        (url.hostname or "").encode("idna")  # the form in which it will be looked up
+        if url.scheme in ("http", "https") and url.hostname and url.port != 0:
+            if engine.isascii() and engine.isprintable() and " " not in engine:
+                return httpcore.URL(engine)
+    except ValueError:
+        pass
+    raise httpcore.ConnectError("its name is no address, as http://10.0.0.7:8000 is one")
 
 
 def passed_on(headers: Headers, but: set[bytes]) -> Headers:

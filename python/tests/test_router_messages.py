@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import headcount
 import pytest
 from routers import (
     EXAMPLES,
@@ -298,6 +299,38 @@ def test_no_request_meets_the_end_of_a_connection_that_was_kept(path: Path) -> N
             await until(lambda: in_flight(path) == [0])
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize("http", SERVERS)
+def test_a_row_that_is_no_address_is_passed_over(
+    path: Path, http: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["bogus", "gpu-0", "ftp://h", "127.0.0.1:8001", "http://h:99999", "http://h:x"]
+    rows += ["http://[::1", "http://", "http://h:0", "http://a..b", "http://h/a b", "http://\xe4:1"]
+    rows += ["http://" + "a" * 64]
+
+    async def scene() -> None:
+        async with (
+            ByteEngine(OK).serving() as engine,
+            router(path, [engine.url], workers=1, http=http) as url,
+        ):
+            table = headcount.Table.open(path)
+            for row in rows:
+                table.add(headcount.Engine(row))
+            # The one that is an address is the last to be asked.
+            holder = table.join()
+            held = holder.route(pin=0)
+            head, body = await exchange(url, posted(b"{}"))
+            assert (head.split()[1], body) == (b"200", b"ok")
+            table.drain(0)
+            assert reason(await exchange(url, posted(b"{}"))) == (503, "no_engine")
+            held.release()
+            await until(lambda: not any(in_flight(path)))
+
+    asyncio.run(scene())
+    log = capfd.readouterr().err
+    for row in rows:
+        assert log.count(f"{row} cannot be reached: its name is no address") == 2, row
 
 
 @pytest.mark.parametrize("http", SERVERS)
