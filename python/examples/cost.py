@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import json
 import math
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from client import RefusedError
 from settings import MOST_PER_ENGINE
 
+# A body of more bytes is read beside the event loop, one at a time.
+LARGE = 1 << 16
+# Objects, lists and commas in a body: json reads it at one go, while nothing else runs.
+MOST_PARTS = 1 << 22
+READER = ThreadPoolExecutor(1)
 # What an image, a sound or the like counts, in tokens: the size of a file says little of them.
 MEDIA = 1000
 # No prompt counts more: the tokens of all requests at an engine are one number of 32 bits.
@@ -25,7 +33,24 @@ MEDIA_NAMES = {
 }
 
 
-def cost(body: bytes) -> tuple[int, int]:
+async def cost(body: bytes) -> tuple[int, int]:
+    """What ``cost_of`` says of it, without stopping other requests for long."""
+    if len(body) <= LARGE:
+        return cost_of(body)
+    if sum(map(body.count, (b"{", b"[", b","))) > MOST_PARTS:
+        raise RefusedError(413, "too_many_parts", "this has too many parts to be counted; split it")
+    return await asyncio.get_running_loop().run_in_executor(READER, cost_of_large, body)
+
+
+def cost_of_large(body: bytes) -> tuple[int, int]:
+    gc.disable()  # it would look at all that has been read again and again, ten times as long as reading takes
+    try:
+        return cost_of(body)
+    finally:
+        gc.enable()
+
+
+def cost_of(body: bytes) -> tuple[int, int]:
     """How many requests an engine makes of this one, and the tokens of each: one for every four bytes of
     text, or as many as there are if they are given by number.
 

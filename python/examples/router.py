@@ -81,7 +81,7 @@ async def answer(scope: Scope, body: bytes, send: Send) -> None:
     """Has an engine answer, and passes that on."""
     frontend: headcount.Frontend = scope["state"]["frontend"]
     exchange: Exchange = scope["state"]["exchange"]
-    target, (places, tokens) = target_of(scope), cost(body)
+    target, (places, tokens) = target_of(scope), await cost(body)
     tried: list[int] = []
     while True:
         with admitted(frontend, places, tokens, tried) as permit:

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import headcount
 import httpx
 import pytest
 from routers import (
+    EXAMPLES,
     OK,
     SILENT,
     ByteEngine,
@@ -451,6 +453,42 @@ def test_what_cannot_be_counted_is_refused(path: Path) -> None:
             engine.answers = [OK]
             assert (await exchange(url, posted(b"[" * 10)))[1] == b"ok"
             await until(lambda: in_flight(path) == [0])
+
+    asyncio.run(scene())
+
+
+def test_a_large_body_does_not_stop_other_requests(path: Path) -> None:
+    many = b'{"prompt": [%b1]}' % (b"1," * 2_000_000)
+    reading = """if True:
+        import asyncio, sys, cost
+        async def main():
+            ticks = 0
+            async def tick():
+                nonlocal ticks
+                while True:
+                    await asyncio.sleep(0.001)
+                    ticks += 1
+            ticking = asyncio.create_task(tick())
+            counted = await cost.cost(sys.stdin.buffer.read())
+            print(*counted, ticks)
+        asyncio.run(main())
+    """
+    # What else the loop does while it is read.
+    environment = os.environ | {"ROUTER_ENGINES": "http://127.0.0.1:9"}
+    command = [sys.executable, "-c", reading]
+    done = subprocess.run(
+        command, input=many, cwd=EXAMPLES, env=environment, check=True, stdout=subprocess.PIPE
+    )
+    places, tokens, ticks = map(int, done.stdout.split())
+    assert (places, tokens) == (1, 2_000_001)
+    assert ticks > 5
+
+    async def scene() -> None:
+        async with ByteEngine().serving() as engine, router(path, [engine.url], workers=1) as url:
+            # Far below the largest body, and gigabytes once it were read.
+            lists = b'{"prompt": [%b[]]}' % (b"[]," * 2_100_000)
+            assert reason(await exchange(url, posted(lists))) == (413, "too_many_parts")
+            assert not engine.heads
 
     asyncio.run(scene())
 
