@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpcore
-from settings import CONNECT
+from network import Network
+from settings import CONNECT, is_address
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -43,7 +44,10 @@ class Exchange:
     def __init__(self, silence: float) -> None:
         self.timeout = {"connect": CONNECT, "read": silence, "write": WRITE}
         self.pool = httpcore.AsyncConnectionPool(
-            max_connections=None, max_keepalive_connections=0, socket_options=KEEPALIVE
+            max_connections=None,
+            max_keepalive_connections=0,
+            socket_options=KEEPALIVE,
+            network_backend=Network(),
         )
 
     async def response(
@@ -71,14 +75,8 @@ class Exchange:
 
 def address(engine: str) -> httpcore.URL:
     """What an engine's name says. One that is no address, as an operator may have added it, cannot be reached."""
-    try:
-        url = urlsplit(engine)
-        (url.hostname or "").encode("idna")  # the form in which it will be looked up
-        if url.scheme in ("http", "https") and url.hostname and url.port != 0:
-            if engine.isascii() and engine.isprintable() and " " not in engine:
-                return httpcore.URL(engine)
-    except ValueError:
-        pass
+    if is_address(engine):
+        return httpcore.URL(engine)
     raise httpcore.ConnectError("its name is no address, as http://10.0.0.7:8000 is one")
 
 

@@ -41,9 +41,11 @@ def seconds(name: str, default: float) -> float:
 def is_address(engine: str) -> bool:
     try:
         url = urlsplit(engine)
-        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+        (url.hostname or "").encode("idna")  # the form in which it will be looked up
+        is_url = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:  # no number for a port, say
         return False
+    return is_url and engine.isascii() and engine.isprintable() and " " not in engine
 
 
 def engines() -> list[str]:

@@ -412,6 +412,36 @@ def test_the_router_says_why_in_the_form_of_openais_errors(path: Path) -> None:
     asyncio.run(scene())
 
 
+def test_an_answer_that_comes_before_the_body_was_read_is_passed_on(path: Path) -> None:
+    """Though the engine reads no more of it; and one that reads on gets it all."""
+    size = 20_000_000
+
+    class Early(ByteEngine):
+        reads = False
+
+        async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(OK[:-2])
+            if self.reads:
+                self.bodies.append(await reader.readexactly(size))
+            writer.write(OK[-2:])
+            await asyncio.Event().wait()  # neither reads nor closes
+
+    async def scene() -> None:
+        engine = Early()
+        async with engine.serving(), router(path, [engine.url], workers=1) as url:
+            for engine.reads in (False, True):
+                begun = asyncio.get_running_loop().time()
+                head, body = await exchange(url, posted(b"x" * size))
+                assert (head.split()[1], body) == (b"200", b"ok")
+                # Within a second or two, where it was a minute.
+                assert asyncio.get_running_loop().time() - begun < 45
+                await until(lambda: in_flight(path) == [0])
+            assert engine.bodies == [b"x" * size]
+
+    asyncio.run(scene())
+
+
 @contextmanager
 def full() -> Iterator[str]:
     """The address of an engine that accepts no connection."""
