@@ -123,6 +123,41 @@ pub(super) const FAULTS: &[Mutant] = &[
         ),
     ),
     fault(
+        "the router takes an engine's name for an address, whatever it is",
+        "python/examples/exchange.py",
+        &[("url = address(engine)", "url = httpcore.URL(engine)")],
+        Catcher::Python("test_router_messages.py::test_a_row_that_is_no_address_is_passed_over"),
+    ),
+    fault(
+        "the router reads large bodies on its event loop",
+        "python/examples/cost.py",
+        &[(
+            "return await asyncio.get_running_loop().run_in_executor(READER, cost_of_large, body)",
+            "return cost_of_large(body)",
+        )],
+        Catcher::Python("test_router.py::test_a_large_body_does_not_stop_other_requests"),
+    ),
+    fault(
+        "the router reads bodies of any number of parts",
+        "python/examples/cost.py",
+        &[("> MOST_PARTS:", "> len(body):")],
+        Catcher::Python("test_router.py::test_a_large_body_does_not_stop_other_requests"),
+    ),
+    fault(
+        "the router writes on when an engine has answered and reads no more",
+        "python/examples/network.py",
+        &[("if self.get_extra_info(\"is_readable\"):", "if False:")],
+        Catcher::Python(
+            "test_router_messages.py::test_an_answer_that_comes_before_the_body_was_read_is_passed_on",
+        ),
+    ),
+    fault(
+        "the router counts one answer where a number is too large for a float",
+        "python/examples/cost.py",
+        &[("return sys.maxsize if", "return 0 if")],
+        Catcher::Python("test_router.py::test_what_cannot_be_counted_is_refused"),
+    ),
+    fault(
         "the router counts the first prompt that it knows, whatever its endpoint takes",
         "python/examples/cost.py",
         &[(
