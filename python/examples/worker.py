@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import socket
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -58,23 +57,16 @@ async def working(state: dict[str, Any]) -> AsyncIterator[None]:
 def opened() -> headcount.Table:
     """The table that all workers share. It is made, or brought to this configuration, if no one uses it."""
     engines = [headcount.Engine(url, max_in_flight=MOST_PER_ENGINE) for url in ENGINES]
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            return headcount.Table.open_or_create(TABLE, engines=engines)
-        except headcount.DiffersError:
-            table = headcount.Table.open(TABLE)
-            view = table.snapshot()
-            if any(frontend.alive for frontend in view.frontends):
-                if {engine.name for engine in view.engines} == set(ENGINES):
-                    return table  # other weights or caps were applied to it meanwhile
-                raise  # another router's
-            try:
-                table.apply(engines)
-            except headcount.DeployedError:  # by another worker, which is about to do so
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+    try:
+        return headcount.Table.open_or_create(TABLE, engines=engines)
+    except headcount.DiffersError:
+        table = headcount.Table.open(TABLE)
+        view = table.snapshot()
+        if not any(frontend.alive for frontend in view.frontends):
+            table.apply(engines)  # workers do so one after the other
+        elif {engine.name for engine in view.engines} != set(ENGINES):
+            raise  # another router's
+        return table
 
 
 async def until_released(table: headcount.Table, slot: int) -> None:

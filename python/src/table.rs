@@ -266,7 +266,8 @@ impl Table {
     /// ``engines`` all stay as they are; a cap of the table that is not given is taken away. What a table was
     /// created with cannot be changed.
     ///
-    /// Takes the table's deployment lock meanwhile; the process that has it calls ``Deployment.apply``.
+    /// Processes that apply at the same time do so one after the other. A table that a deployment serves is left to it
+    /// (DeployedError): that process calls ``Deployment.apply``.
     ///
     /// Raises DeployedError, DiffersError, OptionError, EnginesFullError, EngineNameError, NameTakenError,
     /// WeightError, ReadOnlyError, BusyError, IoError.

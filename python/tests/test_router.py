@@ -225,16 +225,17 @@ def test_a_router_takes_over_a_table_that_is_not_used_and_no_other(path: Path) -
             # Nor for all of them to put it back, when they start anew.
             async with router(path, [a.url], workers=2):
                 assert table.snapshot().engines[0].max_in_flight == 7
-            # The caps of the configuration, when all of it starts anew; also if another process is just
-            # changing the table.
-            with table.deploy() as deployment:
-                with running(path, [a.url, b.url], ROUTER_MOST_PER_ENGINE="9") as (url, process):
-                    await asyncio.sleep(1)
-                    deployment.close()
-                    await until(lambda: len(living(path)) == 4)
-                    assert process.poll() is None
-                    caps = [engine.max_in_flight for engine in table.snapshot().engines]
-                    assert caps == [9, 9]
+            # The caps of the configuration, when all of it starts anew.
+            with running(path, [a.url, b.url], ROUTER_MOST_PER_ENGINE="9") as (url, process):
+                await until(lambda: len(living(path)) == 4)
+                assert process.poll() is None
+                caps = [engine.max_in_flight for engine in table.snapshot().engines]
+                assert caps == [9, 9]
+            # What a deployment serves is left to it.
+            with table.deploy(), running(path, [a.url], workers=1) as (_, process):
+                await until(lambda: process.poll() is not None)
+                assert process.returncode != 0
+                assert len(table.snapshot().engines) == 2
 
     asyncio.run(scene())
 
