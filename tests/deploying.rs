@@ -199,9 +199,22 @@ fn apply_changes_nothing_if_it_cannot_do_all() {
     assert!(matches!(table.apply(&bad), Err(Error::Weight { .. })));
     // They could not be there at the same time, however long one waits.
     let room = table.facts().max_engines;
-    let many = (0..=room).fold(Table::options(), |all, n| all.engine(named(&n.to_string())));
-    let error = table.apply(&many).unwrap_err();
-    assert!(error.to_string().contains("max_engines"), "{error}");
+    let many = (0..=room).fold(Table::options(), |all, n| {
+        all.engine(named(&format!("new-{n}")))
+    });
+    let too_many = table.apply(&many);
+    assert!(
+        matches!(
+            too_many,
+            Err(Error::Option {
+                option: "engines",
+                found: 3,
+                ..
+            })
+        ),
+        "{too_many:?}"
+    );
+    assert_eq!(engines(&table), before);
     let reader = Table::open_read_only(table.path()).unwrap();
     assert!(matches!(reader.apply(&options()), Err(Error::ReadOnly)));
     let mut other = Actor::open(ACTOR, table.path());
