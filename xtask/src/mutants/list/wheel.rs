@@ -331,8 +331,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a router takes the table of another one",
         "python/examples/worker.py",
         &[(
-            "                raise  # another router's\n",
-            "                pass\n",
+            "            raise  # another router's\n",
+            "            pass\n",
         )],
         Catcher::Python(
             "test_router.py::test_a_router_takes_over_a_table_that_is_not_used_and_no_other",
