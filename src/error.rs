@@ -1,7 +1,7 @@
 //! What can go wrong, in one enum.
 
-use crate::cap::Cap;
-use crate::difference::Difference;
+use crate::table::cap::Cap;
+use crate::table::configuration::difference::Difference;
 use std::io;
 use std::path::PathBuf;
 
@@ -112,7 +112,7 @@ pub enum Error {
     },
 
     /// A name that an engine cannot have.
-    #[error("the engine name {name:?} {reason}; use 1 to {max} bytes of printable text", max = crate::layout::MAX_NAME)]
+    #[error("the engine name {name:?} {reason}; use 1 to {max} bytes of printable text", max = crate::shm::layout::MAX_NAME)]
     EngineName {
         /// The name that was given.
         name: String,
@@ -196,7 +196,7 @@ pub enum Error {
 
     /// The table at that path has other engines or caps than were asked for, or was created with other
     /// sizes or another mode. Nothing was changed.
-    #[error("{}", crate::difference::say(.path, .differences))]
+    #[error("{}", crate::table::configuration::difference::say(.path, .differences))]
     Differs {
         /// The path that was given.
         path: PathBuf,

@@ -23,7 +23,7 @@
 //! let stats = EngineStats { waiting: 3, running: 20, kv_usage: 0.41, ..Default::default() };
 //! publisher.publish(&[stats; 4])?;
 //!
-//! let view = table.snapshot(); // all of it, for people and metrics
+//! let view = table.view(); // all of it, for people and metrics
 //! assert_eq!(view.engine(permit.engine()).map(|engine| engine.in_flight), Some(1));
 //! # std::fs::remove_file(&path).unwrap();
 //! # Ok(()) }
@@ -90,7 +90,7 @@
 //! - [`Publisher`]: puts [`EngineStats`] into the table; [`Table::read_stats`] reads them.
 //! - [`Deployment`]: the one process that says which engines a table has; [`Table::apply`] brings a living table to
 //!   other [`Options`], and [`Changes`] says what was changed.
-//! - [`View`]: all of it, for people and metrics, with its [`Refusals`]; [`Facts`]: what never changes.
+//! - [`View`]: all of it, for people and metrics, with its [`Refusals`]; [`Dimensions`]: what never changes.
 //! - [`Verification`]: whether all of it is consistent.
 //! - [`Reaper`]: returns what dead processes held, in the background.
 //! - [`PathState`]: whether the file still lies at its path, where other processes look for it.
@@ -126,77 +126,27 @@ compile_error!(
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-// The documentation shows the methods of `Table` in the order of these modules: first those that each program
-// uses.
-mod options;
-
+// The documentation shows the methods of `Table` in the order of these modules.
 mod table;
 
 mod frontend;
 
-mod view;
+mod publication;
 
-mod reaper;
-
-mod publisher;
-
-mod stats;
-
-mod engine_list;
-
-mod cap;
+mod inspect;
 
 mod algorithm;
-mod apply;
-mod choose;
-mod clock;
-mod configured;
-mod damaged;
-mod deployment;
-mod difference;
-mod dump;
-mod engine;
-mod engine_id;
-mod engines;
 mod error;
-mod facts;
-mod file;
-mod handle;
-mod layout;
-mod limits;
-mod load;
-mod operation;
-mod path_state;
-mod permit;
-mod policy;
-mod primitive;
-mod publication;
-mod request;
-mod role;
-mod seat;
-mod thread;
-mod turns;
-mod verify;
+mod shm;
 
-pub use apply::Changes;
-pub use cap::{Cap, Refusals};
-pub use deployment::Deployment;
-pub use difference::Difference;
-pub use engine::{Engine, EngineState};
-pub use engine_id::{EngineId, EngineSelector};
 pub use error::{Error, Result};
-pub use facts::Facts;
-pub use frontend::Frontend;
-pub use limits::{MAX_ENGINES, MAX_FRONTENDS, MAX_IN_FLIGHT, MAX_NAME_LEN};
-pub use options::Options;
-pub use path_state::PathState;
-pub use permit::Permit;
-pub use policy::{EngineLoad, Load, Policy};
-pub use publication::{EngineStats, PackedStats};
-pub use publisher::Publisher;
-pub use reaper::Reaper;
-pub use request::Request;
-pub use stats::StatsRead;
-pub use table::{Reaped, Table};
-pub use verify::{Fault, FaultKind, Verification};
-pub use view::{EngineView, FrontendView, SnapshotView, View};
+pub use frontend::{Candidate, Frontend, Permit, Policy, Request};
+pub use inspect::{
+    EngineView, Fault, FaultKind, FrontendView, PublicationView, Verification, View,
+};
+pub use publication::{EngineStats, PackedEngineStats, PublicationHead, Publisher};
+pub use table::{
+    Cap, Changes, Deployment, Difference, Dimensions, Engine, EngineId, EngineSelector,
+    EngineState, MAX_ENGINES, MAX_FRONTENDS, MAX_IN_FLIGHT, MAX_NAME_LEN, Options, PathState,
+    Reaped, Reaper, Refusals, Table,
+};

@@ -49,7 +49,7 @@ fn c1_in_flight_is_the_permits_of_all_processes() {
         rounds.fell(churn_for_a_while(&mut actors));
         assert_eq!(table.in_flight(), held(&mut actors, "held", 5));
     }
-    let by_frontend = table.snapshot().frontends;
+    let by_frontend = table.view().frontends;
     for (actor, frontend) in actors.iter_mut().zip(by_frontend) {
         let permits: u32 = actor.numbers("held").iter().sum();
         assert_eq!(frontend.in_flight, u64::from(permits), "by the ledgers");
@@ -86,7 +86,7 @@ fn c2_burst_splits_exactly_across_processes() {
     let mut publisher = Actor::open(ACTOR, table.path());
     assert_eq!(publisher.ask("publish-forever"), "ok");
     let mut actors = spawn_all(ACTOR, table.path(), 4);
-    let published = || table.snapshot().snapshot.map(|snapshot| snapshot.words);
+    let published = || table.view().publication.map(|snapshot| snapshot.words);
     let mut rounds = Rounds::new(10, "bursts that met, and a publication amid them");
     for round in 1.. {
         if !rounds.another() {
@@ -167,9 +167,9 @@ fn c3_a_permit_finishes_once_wherever_it_is_dropped() {
     });
     assert_eq!(table.in_flight(), [0; 2]);
     // Now that lanes have finished what other lanes admitted, the frontend still holds nothing.
-    assert_eq!(table.snapshot().frontends[0].in_flight, 0);
+    assert_eq!(table.view().frontends[0].in_flight, 0);
     drop(frontend);
-    assert_eq!(table.snapshot().frontends, []);
+    assert_eq!(table.view().frontends, []);
     assert_eq!(table.reap().unwrap().frontends, 0);
 }
 
@@ -211,7 +211,7 @@ fn c3_a_permit_outlives_its_frontend_and_its_table() {
     assert_eq!(table.in_flight(), [1]);
     drop(permit);
     assert_eq!(table.in_flight(), [0]);
-    assert_eq!(table.snapshot().frontends, []);
+    assert_eq!(table.view().frontends, []);
 }
 
 #[test]

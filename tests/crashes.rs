@@ -175,7 +175,7 @@ fn k2_a_stopped_process_is_alive() {
     thread::sleep(Duration::from_millis(100));
     assert_eq!(table.reap().unwrap().frontends, 0);
     assert_eq!(table.in_flight(), [3, 3]);
-    assert!(table.snapshot().frontends[0].alive);
+    assert!(table.view().frontends[0].alive);
     actor.resume();
     assert_eq!(actor.ask("burst 2"), "1 1");
     // SIGKILL needs no SIGCONT before it.
@@ -214,7 +214,7 @@ fn k2_a_crash_counts_as_life_until_its_core_is_written_and_that_can_be_bounded()
         actor.tell(&format!("crash {BYTES} {how}"));
         let mut size = 0;
         eventually("the end", || {
-            let alive = table.snapshot().frontends[0].alive;
+            let alive = table.view().frontends[0].alive;
             size = dump();
             !alive
         });
@@ -230,7 +230,7 @@ fn k2_a_living_pid_does_not_keep_a_dead_lane() {
     let mut child = {
         let mut actor = Actor::join(ACTOR, table.path());
         assert_eq!(actor.ask("burst 5"), "5");
-        let pid = table.snapshot().frontends[0].pid;
+        let pid = table.view().frontends[0].pid;
         assert_eq!(pid as i32, actor.pid());
         actor
     };
@@ -271,7 +271,7 @@ fn k2_liveness_is_seen_across_pid_namespaces() {
     assert_eq!(inside.ask("join"), "slot 0");
     assert_eq!(inside.ask("burst 4"), "2 2");
     assert_eq!(
-        table.snapshot().frontends[0].pid,
+        table.view().frontends[0].pid,
         1,
         "it believes that it is process 1"
     );
@@ -375,7 +375,7 @@ fn k3_fork_while_others_join_keeps_no_lock() {
     assert!(amid > 0, "no fork fell into a join");
     actor.kill();
     let reaped = table.reap().unwrap();
-    let frontends = table.snapshot().frontends;
+    let frontends = table.view().frontends;
     for child in children {
         // SAFETY: as above.
         unsafe { libc::kill(child as i32, libc::SIGKILL) };
@@ -395,7 +395,7 @@ fn k3_forks_of_one_thread_keep_no_lock_that_others_are_just_taking() {
         rounds.fell(amid > 0);
         actor.kill();
         let reaped = table.reap().unwrap();
-        let view = table.snapshot();
+        let view = table.view();
         for child in children {
             // SAFETY: as above.
             unsafe { libc::kill(child as i32, libc::SIGKILL) };
@@ -487,7 +487,7 @@ fn k4_of_several_that_open_at_once_each_finds_the_table_empty() {
         thread::scope(|scope| {
             let open = || {
                 let opened = Table::open(table.path()).unwrap();
-                let view = opened.snapshot();
+                let view = opened.view();
                 let counted: u32 = view.engines.iter().map(|e| e.in_flight).sum();
                 assert_eq!((view.frontends.len(), counted), (0, 0));
             };
@@ -523,7 +523,7 @@ fn k4_who_opens_waits_for_a_reaper_that_has_only_just_begun() {
         let opener = thread::spawn(move || {
             let start = Instant::now();
             let opened = Table::open(path).unwrap();
-            (opened.snapshot(), start.elapsed())
+            (opened.view(), start.elapsed())
         });
         random.pause(20_000);
         let waits = !opener.is_finished();
@@ -551,7 +551,7 @@ fn k4_who_opens_waits_for_a_reaper_that_has_only_just_begun() {
 #[test]
 fn k4_a_reaper_that_stays_stopped_keeps_nobody_from_opening() {
     let (table, mut reaper, stopped) = with_a_reaper_half_way();
-    let view = Table::open(table.path()).unwrap().snapshot();
+    let view = Table::open(table.path()).unwrap().view();
     let frontend = &view.frontends[0];
     assert_eq!((frontend.alive, frontend.in_flight), (false, 7));
     let frontend = table.join().unwrap();
@@ -568,7 +568,7 @@ fn k2_one_who_is_just_being_reaped_is_not_shown_as_alive() {
         Table::open_read_only(table.path()).unwrap(),
         (*table).clone(),
     ] {
-        let frontend = &looker.snapshot().frontends[0];
+        let frontend = &looker.view().frontends[0];
         assert_eq!((frontend.alive, frontend.in_flight), (false, 7));
         let found = looker.verify().unwrap();
         assert!(
@@ -592,7 +592,7 @@ fn k4_when_all_are_dead_the_next_to_open_finds_the_table_empty() {
         actors.into_iter().for_each(Actor::kill);
         rounds.fell(!lanes_in_midst(&table).is_empty());
         let opened = Table::open(table.path()).unwrap();
-        let view = opened.snapshot();
+        let view = opened.view();
         assert_eq!((view.frontends.len(), table.in_flight()), (0, vec![0; 3]));
         assert_eq!(table.tokens(), [0; 3]);
     }
@@ -603,10 +603,10 @@ fn a_frontend_that_leaves_is_neither_shown_nor_reaped() {
     let table = TestTable::with_engines(2);
     let mut actor = Actor::join(ACTOR, table.path());
     assert_eq!(actor.ask("burst 4"), "2 2");
-    assert_eq!(table.snapshot().frontends.len(), 1);
+    assert_eq!(table.view().frontends.len(), 1);
     assert_eq!(actor.ask("leave"), "ok");
     let looker = Table::open_read_only(table.path()).unwrap();
-    assert_eq!(looker.snapshot().frontends, []);
+    assert_eq!(looker.view().frontends, []);
     assert_eq!(table.reap().unwrap().frontends, 0);
 }
 

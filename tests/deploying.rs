@@ -22,11 +22,11 @@ fn told(table: &Table) -> Option<i32> {
 #[test]
 fn a_table_has_one_deployment_at_a_time() {
     let table = TestTable::with_engines(2);
-    assert_eq!(table.snapshot().deployment, None);
+    assert_eq!(table.view().deployment, None);
     let mut first = Actor::open(ACTOR, table.path());
     assert_eq!(first.ask("deploy"), "ok");
     assert_eq!(told(&table), Some(first.pid()));
-    assert_eq!(table.snapshot().deployment, Some(first.pid() as u32));
+    assert_eq!(table.view().deployment, Some(first.pid() as u32));
     let said = table.deploy().unwrap_err().to_string();
     assert_eq!(
         said,
@@ -41,7 +41,7 @@ fn a_table_has_one_deployment_at_a_time() {
     table.drain(1).unwrap();
     let _permit = table.join().unwrap().route().unwrap();
     let reader = Table::open_read_only(table.path()).unwrap();
-    assert_eq!(reader.snapshot().deployment, Some(first.pid() as u32));
+    assert_eq!(reader.view().deployment, Some(first.pid() as u32));
     assert!(matches!(reader.deploy(), Err(Error::ReadOnly)));
 }
 
@@ -55,9 +55,9 @@ fn k2_the_death_of_a_deployment_gives_its_place_to_the_next() {
     assert_eq!(told(&table), Some(first.pid()));
     first.resume();
     first.kill();
-    assert_eq!(table.snapshot().deployment, None);
+    assert_eq!(table.view().deployment, None);
     let here = table.deploy().unwrap();
-    assert_eq!(table.snapshot().deployment, Some(std::process::id()));
+    assert_eq!(table.view().deployment, Some(std::process::id()));
     let mut second = Actor::open(ACTOR, table.path());
     assert!(second.ask("deploy").starts_with("error Deployed"));
     drop(here);
@@ -78,7 +78,7 @@ fn a_deployment_of_this_process_keeps_out_another_one_of_it() {
 type Shown = (String, EngineState, f32, Option<u32>, Option<u32>);
 
 fn engines(table: &Table) -> Vec<Shown> {
-    (table.snapshot().engines.into_iter())
+    (table.view().engines.into_iter())
         .map(|e| (e.name, e.state, e.weight, e.max_in_flight, e.max_tokens))
         .collect()
 }
@@ -128,7 +128,7 @@ fn apply_brings_a_living_table_to_a_configuration() {
             ("d".to_owned(), Active, 1.0, Some(3), None),
         ]
     );
-    let view = table.snapshot();
+    let view = table.view();
     assert_eq!((view.max_in_flight, view.max_tokens), (Some(60), None));
     assert!(
         table.apply(&next).unwrap().is_empty(),
@@ -153,10 +153,10 @@ fn apply_leaves_what_the_options_do_not_name_and_empties_when_told_to() {
         changes.to_string(),
         "max_in_flight 5, now none\nmax_tokens none, now 7\n"
     );
-    assert_eq!(table.snapshot().engines.len(), 2);
+    assert_eq!(table.view().engines.len(), 2);
     let changes = table.apply(&Table::options().engines(0)).unwrap();
     assert_eq!(changes.removed().count(), 2);
-    let view = table.snapshot();
+    let view = table.view();
     assert!(view.engines.is_empty());
     assert_eq!((view.max_in_flight, view.max_tokens), (None, None));
 }
@@ -198,7 +198,7 @@ fn apply_changes_nothing_if_it_cannot_do_all() {
     let bad = options().engine(named("x").weight(-1.0));
     assert!(matches!(table.apply(&bad), Err(Error::Weight { .. })));
     // They could not be there at the same time, however long one waits.
-    let room = table.facts().max_engines;
+    let room = table.dimensions().max_engines;
     let many = (0..=room).fold(Table::options(), |all, n| {
         all.engine(named(&format!("new-{n}")))
     });
@@ -236,7 +236,7 @@ fn apply_says_that_engines_which_finish_keep_their_slots_and_goes_on_later() {
         table.apply(&next),
         Err(Error::EnginesFull { max_engines: 2 })
     ));
-    let view = table.snapshot();
+    let view = table.view();
     assert_eq!(view.max_in_flight, Some(7));
     let names: Vec<_> = view.engines.into_iter().map(|e| e.name).collect();
     assert_eq!(names, ["0", "x"], "as far as it goes");
@@ -331,8 +331,8 @@ fn k1_an_applier_that_is_killed_leaves_a_valid_table_and_to_apply_again_does_the
     while rounds.another() {
         let mut applier = Actor::open(ACTOR, table.path());
         assert_eq!(applier.ask("apply-forever"), "ok");
-        let start = table.snapshot().max_in_flight;
-        eventually("an apply", || table.snapshot().max_in_flight != start);
+        let start = table.view().max_in_flight;
+        eventually("an apply", || table.view().max_in_flight != start);
         applier.kill();
         let is = |which| many_engines(which).open(table.path()).is_ok();
         rounds.fell(!is(0) && !is(1));
@@ -343,7 +343,7 @@ fn k1_an_applier_that_is_killed_leaves_a_valid_table_and_to_apply_again_does_the
             drop(table.apply(&many_engines(which)).unwrap());
             assert!(table.apply(&many_engines(which)).unwrap().is_empty());
             assert!(is(which));
-            let view = table.snapshot();
+            let view = table.view();
             assert_eq!(
                 (view.engines.len(), view.max_in_flight),
                 (100, Some(100 + which))
@@ -433,7 +433,7 @@ fn c4_the_tables_cap_holds_while_it_changes_under_racing_frontends() {
                 }
                 Err(_) => _ = refused.fetch_add(1, Ordering::SeqCst),
             }
-            if permits.len() > 8 || frontend.table().snapshot().max_in_flight.is_some() {
+            if permits.len() > 8 || frontend.table().view().max_in_flight.is_some() {
                 finish(permits.pop_front());
             }
             lap.fetch_add(1, Ordering::SeqCst);
@@ -494,13 +494,13 @@ fn what_an_operator_changes_in_place_keeps_no_worker_from_starting() {
     ] {
         change(&table).unwrap();
         // The configuration is still the table's, in any order, and the operator's change stands.
-        let before = table.snapshot();
+        let before = table.view();
         open(options()).unwrap();
         let other_order = Table::options()
             .engine(Engine::named("b").weight(2.0))
             .engine(Engine::named("a").max_in_flight(2));
         open(other_order).unwrap();
-        let after = table.snapshot();
+        let after = table.view();
         assert_eq!(after.engines, before.engines);
         assert_eq!(after.max_in_flight, before.max_in_flight);
     }

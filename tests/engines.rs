@@ -15,7 +15,7 @@ fn states_say_who_takes_requests() {
     let frontend = table.join().unwrap();
     let pinned = Request::new().pin(0);
     let permit = frontend.route_with(&pinned).unwrap();
-    let state = || table.snapshot().engines[0].state;
+    let state = || table.view().engines[0].state;
     table.drain(0).unwrap();
     assert_eq!(state(), EngineState::Draining);
     assert!(matches!(
@@ -52,7 +52,7 @@ fn states_say_who_takes_requests() {
 #[test]
 fn who_finds_an_engine_down_or_back_does_not_undo_what_was_said_of_it() {
     let table = TestTable::with_engines(2);
-    let state = || table.snapshot().engines[0].state;
+    let state = || table.view().engines[0].state;
     assert!(!table.up_if_down(0).unwrap());
     assert!(table.down_if_active(0).unwrap());
     assert!(!table.down_if_active(0).unwrap());
@@ -95,7 +95,7 @@ fn a_drain_is_never_lost_to_who_finds_the_engine_down() {
             // It was active when it was found down, and no longer down when it was found back.
             rounds.fell(finder.join().unwrap() == (true, false));
         });
-        assert_eq!(table.snapshot().engines[0].state, EngineState::Draining);
+        assert_eq!(table.view().engines[0].state, EngineState::Draining);
         table.up(0).unwrap();
     }
 }
@@ -179,7 +179,7 @@ fn engines_flap_and_go_and_come_under_load_and_counts_stay_exact() {
             held.iter_mut().zip(own).for_each(|(sum, n)| *sum += n);
         }
         let mut counted = vec![0; 4];
-        for engine in table.snapshot().engines {
+        for engine in table.view().engines {
             counted[engine.index] = engine.in_flight;
         }
         assert_eq!(counted, held);
@@ -209,7 +209,7 @@ fn an_engine_is_found_by_its_name_and_keeps_its_number() {
 fn a_change_of_an_engine_leaves_what_it_does_not_name() {
     let table = TestTable::with_engines(2);
     let limits = || {
-        let engine = &table.snapshot().engines[1];
+        let engine = &table.view().engines[1];
         (engine.weight, engine.max_in_flight, engine.max_tokens)
     };
     table.set_caps(1, Some(5), Some(500)).unwrap();
@@ -226,7 +226,7 @@ fn a_change_of_an_engine_leaves_what_it_does_not_name() {
     // Nothing counts further than these, so they are no caps.
     table.set_caps(1, Some(u32::MAX), Some(u32::MAX)).unwrap();
     assert_eq!(limits(), (2.5, None, None));
-    let state = table.snapshot().engines[1].state;
+    let state = table.view().engines[1].state;
     assert_eq!(
         (state, table.find("1").unwrap().index()),
         (EngineState::Active, 1)
@@ -316,7 +316,7 @@ fn a_change_of_the_engine_list_waits_for_nobody_dead() {
         changer.kill();
         let engine = table.add(&Engine::named("next")).unwrap();
         table.remove(engine).unwrap();
-        let view = table.snapshot();
+        let view = table.view();
         assert!(view.engines.iter().all(|e| !e.name.is_empty()), "{view:?}");
         // One that the dead changer had just added may be there.
         rounds.fell(view.engines.len() > 1);
@@ -391,7 +391,7 @@ fn c8_a_route_under_way_acts_by_a_change_that_has_returned() {
 fn c4_one_cap_is_changed_and_the_other_stays_whoever_changes_that() {
     let table = TestTable::new(&Table::options().engine(Engine::named("a").max_tokens(5)));
     let caps = || {
-        let view = table.snapshot();
+        let view = table.view();
         let engine = view.engine(0).unwrap();
         (engine.max_in_flight, engine.max_tokens)
     };

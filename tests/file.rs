@@ -51,12 +51,7 @@ fn f1_racing_creators_end_in_one_table() {
             actor.ask("burst 2");
         }
         let table = Table::open(&path).unwrap();
-        let in_flight: Vec<_> = table
-            .snapshot()
-            .engines
-            .iter()
-            .map(|e| e.in_flight)
-            .collect();
+        let in_flight: Vec<_> = table.view().engines.iter().map(|e| e.in_flight).collect();
         assert_eq!(in_flight, [2; 4], "all of them count in the same table");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
@@ -89,7 +84,7 @@ fn f1_a_creator_killed_half_way_leaves_nothing_that_stops_the_next() {
         match Table::open(&path) {
             Ok(table) => {
                 finished += 1;
-                assert_eq!(table.snapshot().engines.len(), 4, "a finished one");
+                assert_eq!(table.view().engines.len(), 4, "a finished one");
             }
             Err(Error::NotFound { .. }) => none += 1,
             Err(error) => panic!("{error}"),
@@ -121,7 +116,7 @@ fn f1_opening_races_safely_with_reaping() {
         assert_eq!(victim.ask("burst 30"), "10 10 10");
         victim.kill();
         eventually("a reap by an opener", || table.in_flight() == [0; 3]);
-        eventually("a free slot", || table.snapshot().frontends.is_empty());
+        eventually("a free slot", || table.view().frontends.is_empty());
     }
 }
 
@@ -430,7 +425,7 @@ fn f3_a_memfd_is_sealed_and_inherited_by_a_child() {
         1,
         "the child is alive, and its place is its own"
     );
-    assert_eq!(table.snapshot().engines[0].in_flight, 2);
+    assert_eq!(table.view().engines[0].in_flight, 2);
     actor.kill();
     assert_eq!(table.reap().unwrap().requests, 8);
 
@@ -458,7 +453,7 @@ fn a_passed_table_goes_to_that_child_and_no_further() {
     let another = actor.ask(&format!("child-inherits {}", other.path().display()));
     assert!(another.starts_with("error NotPassed"), "{another}");
     assert_eq!(actor.ask("join"), "slot 0");
-    assert_eq!(table.snapshot().frontends.len(), 1);
+    assert_eq!(table.view().frontends.len(), 1);
 }
 
 #[test]
@@ -620,7 +615,7 @@ fn reading_only_changes_nothing_and_disturbs_nobody() {
     dead.kill();
     let before = fs::read(table.path()).unwrap();
     let reader = Table::open_read_only(table.path()).unwrap();
-    let view = reader.snapshot();
+    let view = reader.view();
     assert_eq!(
         (view.frontends[0].alive, view.engines[0].in_flight),
         (false, 2)
@@ -721,7 +716,7 @@ fn a_table_of_no_engines_has_to_be_asked_for() {
         (Table::options().max_engines(8), "later"),
     ] {
         let table = options.open_or_create(at(name)).unwrap();
-        assert!(table.snapshot().engines.is_empty());
+        assert!(table.view().engines.is_empty());
         // What is there is opened, whatever it has.
         assert!(Table::options().open_or_create(at(name)).is_ok());
     }

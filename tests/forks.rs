@@ -498,8 +498,8 @@ fn k3_a_child_does_not_act_as_its_parents_deployment_and_does_not_give_it_back()
                 0
             });
             assert_eq!(wait(child), 0, "the child is refused");
-            assert_eq!(table.snapshot().deployment, Some(std::process::id()));
-            assert_eq!(table.snapshot().engines.len(), 2);
+            assert_eq!(table.view().deployment, Some(std::process::id()));
+            assert_eq!(table.view().engines.len(), 2);
             let changes = deployment.as_ref().unwrap().apply(&options).unwrap();
             assert_eq!(changes.removed().collect::<Vec<_>>(), ["1"]);
         },

@@ -38,11 +38,7 @@ fn is_gone(result: &Result<(), Error>, number: usize) -> bool {
 }
 
 fn view(table: &Table, engine: usize) -> EngineView {
-    table
-        .snapshot()
-        .engine(engine)
-        .expect("it is there")
-        .clone()
+    table.view().engine(engine).expect("it is there").clone()
 }
 
 #[test]
@@ -71,8 +67,8 @@ fn c8_a_change_by_id_leaves_a_newcomer_in_the_same_slot_alone() {
             assert!(message.contains("was removed"), "{message}");
             assert_eq!(view(&table, number), before, "{what}");
         }
-        assert_eq!(table.snapshot().engine(found), None);
-        assert_eq!(table.snapshot().engine(before.id), Some(&before));
+        assert_eq!(table.view().engine(found), None);
+        assert_eq!(table.view().engine(before.id), Some(&before));
         // By its number, and by an id of its own, the newcomer is changed.
         table.set_weight(number, 3.0).unwrap();
         table.set_caps(before.id, Some(9), None).unwrap();
@@ -147,7 +143,7 @@ fn c8_an_engine_that_comes_back_before_its_requests_end_is_the_same_one() {
 #[test]
 fn c8_no_id_of_a_table_is_given_twice() {
     let table = TestTable::new(&Table::options().engines(1).max_engines(2));
-    let mut seen: Vec<_> = table.snapshot().engines.iter().map(|e| e.id).collect();
+    let mut seen: Vec<_> = table.view().engines.iter().map(|e| e.id).collect();
     for n in 0..100 {
         let added = table
             .add(&Engine::named(format!("{n}")))

@@ -206,7 +206,7 @@ fn a_plain_route_minds_weights() {
             .unwrap();
         let frontend = table.join().unwrap();
         let _permits: Vec<_> = (0..30).map(|_| route(&frontend).unwrap()).collect();
-        let counts: Vec<_> = (table.snapshot().engines.iter())
+        let counts: Vec<_> = (table.view().engines.iter())
             .map(|engine| engine.in_flight)
             .collect();
         assert_eq!(counts, [10, 20]);

@@ -1,6 +1,6 @@
 //! S1 to S5: what is published is seen whole, stops nobody, and never hides what is in flight.
 
-use headcount::{EngineStats, Error, PackedStats, Policy, Request, Table};
+use headcount::{EngineStats, Error, PackedEngineStats, Policy, Request, Table};
 use headcount_tests::{
     Actor, Damage, Random, Rounds, TestTable, eventually, race, spawn_all, spread,
 };
@@ -11,8 +11,8 @@ const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 
 /// Looks at the snapshot; fails if its parts are of different publications. Returns its number.
 fn whole(table: &Table) -> u64 {
-    let view = table.snapshot();
-    let snapshot = view.snapshot.expect("something was published");
+    let view = table.view();
+    let snapshot = view.publication.expect("something was published");
     let [number, again] = snapshot.words;
     assert_eq!(number, again);
     for engine in &view.engines {
@@ -42,10 +42,10 @@ fn is_half_way(table: &TestTable) -> bool {
 #[test]
 fn s1_a_publication_is_seen_whole_or_not_at_all() {
     let table = TestTable::with_engines(64);
-    assert_eq!(table.snapshot().snapshot, None, "nothing was published yet");
+    assert_eq!(table.view().publication, None, "nothing was published yet");
     let mut publisher = Actor::open(ACTOR, table.path());
     assert_eq!(publisher.ask("publish-forever"), "ok");
-    eventually("a publication", || table.snapshot().snapshot.is_some());
+    eventually("a publication", || table.view().publication.is_some());
     let (first, mut last, mut changes) = (whole(&table), 0, 0);
     for _ in 0..30_000 {
         let number = whole(&table);
@@ -66,19 +66,19 @@ fn s1_a_publication_carries_its_time() {
     let before = Instant::now();
     publisher.publish(&[EngineStats::default()]).unwrap();
     thread::sleep(Duration::from_millis(30));
-    let age = table.snapshot().snapshot.unwrap().age;
+    let age = table.view().publication.unwrap().age;
     assert!(
         age >= Duration::from_millis(30) && age <= before.elapsed(),
         "{age:?}"
     );
     let before = Instant::now();
     publisher.publish_with(&[], [7, 8]).unwrap();
-    let view = table.snapshot();
+    let view = table.view();
     assert!(
-        view.snapshot.unwrap().age <= before.elapsed(),
+        view.publication.unwrap().age <= before.elapsed(),
         "its own time, not the former one"
     );
-    assert_eq!(view.snapshot.unwrap().words, [7, 8]);
+    assert_eq!(view.publication.unwrap().words, [7, 8]);
     assert_eq!(
         view.engines[0].stats, None,
         "what a publication leaves out is absent"
@@ -101,7 +101,7 @@ fn s2_a_publisher_killed_half_way_costs_readers_nothing_and_is_taken_over() {
             "{held:?}"
         );
         eventually("a publication", || {
-            table.snapshot().snapshot.is_some_and(|s| s.words[0] > 0)
+            table.view().publication.is_some_and(|s| s.words[0] > 0)
         });
         random.pause(500);
         publisher.kill();
@@ -109,7 +109,7 @@ fn s2_a_publisher_killed_half_way_costs_readers_nothing_and_is_taken_over() {
         let last = whole(&table);
         assert_eq!(whole(&table), last, "the last complete one stays");
         drop(frontend.route().unwrap());
-        assert_eq!(table.snapshot().publisher, None);
+        assert_eq!(table.view().publisher, None);
         let mut next = table.publisher().expect("it is taken over at once");
         // The sequence starts again, so that the next round waits for its own publisher.
         next.publish_with(&[EngineStats::default(); 64], [0, 0])
@@ -124,7 +124,7 @@ fn s2_a_stopped_publisher_costs_readers_nothing() {
     let mut publisher = Actor::open(ACTOR, table.path());
     assert_eq!(publisher.ask("publish-forever"), "ok");
     let mut random = Random::seeded();
-    eventually("a publication", || table.snapshot().snapshot.is_some());
+    eventually("a publication", || table.view().publication.is_some());
     let mut rounds = Rounds::new(50, "stops half-way");
     while rounds.another() {
         random.pause(300);
@@ -295,20 +295,20 @@ fn statistics_of_an_engine_do_not_stick_to_its_slot() {
         table.add(&headcount::Engine::named("new")).unwrap().index(),
         0
     );
-    let engines = table.snapshot().engines;
+    let engines = table.view().engines;
     assert_eq!(
         (engines[0].stats, engines[1].stats.unwrap().running),
         (None, 100)
     );
-    let read = |into: &mut [PackedStats]| {
+    let read = |into: &mut [PackedEngineStats]| {
         let read = table.read_stats(into).unwrap();
         (read.engines, into.iter().map(|s| s.running()).collect())
     };
-    let mut into = [PackedStats::default(); 2];
+    let mut into = [PackedEngineStats::default(); 2];
     assert_eq!(read(&mut into), (2, vec![0, 100]), "nor for who reads fast");
     // One that comes into a slot of its own leaves the others what is theirs.
     table.add(&headcount::Engine::named("third")).unwrap();
-    let mut into = [PackedStats::default(); 3];
+    let mut into = [PackedEngineStats::default(); 3];
     assert_eq!(read(&mut into), (2, vec![0, 100, 0]));
     publisher.publish(&[busy; 3]).unwrap();
     assert_eq!(read(&mut into), (3, vec![100; 3]), "it has its own now");
@@ -344,7 +344,7 @@ fn bad_statistics_are_refused_and_nothing_is_published() {
         ),
         "{many:?}"
     );
-    let engines = table.snapshot().engines;
+    let engines = table.view().engines;
     assert!(
         engines
             .iter()

@@ -171,7 +171,7 @@ fn refusals_are_counted_once_a_call_by_reason() {
     custom.route_with(&Request::new().tokens(81)).unwrap_err();
     // These are mistakes, and no refusals.
     frontend.route_with(&Request::new().pin(7)).unwrap_err();
-    let refusals = table.snapshot().refusals_total;
+    let refusals = table.view().refusals_total;
     assert_eq!(
         refusals.by_reason(),
         [
@@ -199,7 +199,7 @@ fn a_request_that_a_reap_made_room_for_was_not_refused() {
     assert_eq!(dead.ask("route"), "engine 0");
     dead.kill();
     let _permit = frontend.route().unwrap();
-    assert_eq!(table.snapshot().refusals_total.total(), 0);
+    assert_eq!(table.view().refusals_total.total(), 0);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn refusals_outlive_their_frontend_and_the_next_one_in_its_place() {
         assert!(actor.ask("route").starts_with("error Saturated"));
         actor.kill();
         table.reap().unwrap();
-        assert_eq!(table.snapshot().refusals_total.engine_requests, 2 * ended);
+        assert_eq!(table.view().refusals_total.engine_requests, 2 * ended);
     }
 }
 
@@ -239,6 +239,6 @@ fn refusals_of_all_threads_and_processes_add_up() {
             }
         }
     });
-    let refused = table.snapshot().refusals_total.engine_requests;
+    let refused = table.view().refusals_total.engine_requests;
     assert_eq!(refused, 12 * EACH as u64);
 }

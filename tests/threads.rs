@@ -235,11 +235,7 @@ fn c3_permits_that_end_after_their_threads_other_values_do_are_counted_once() {
     let found = table.verify().unwrap();
     assert!(found.faults.is_empty(), "{found:?}");
     drop(frontend);
-    assert_eq!(
-        table.snapshot().frontends.len(),
-        0,
-        "the place is given back"
-    );
+    assert_eq!(table.view().frontends.len(), 0, "the place is given back");
 }
 
 #[test]
@@ -321,11 +317,7 @@ fn p1_a_policy_may_end_permits_whatever_lane_its_thread_has() {
             );
             drop(frontend);
             // The idle threads keep theirs.
-            assert_eq!(
-                file.snapshot().frontends.len(),
-                1,
-                "the places are given back"
-            );
+            assert_eq!(file.view().frontends.len(), 1, "the places are given back");
         },
     );
 }

@@ -33,7 +33,7 @@ fn damaged(damage: impl FnOnce(&Damage, &TestTable)) -> Verification {
         println!("{fault}");
     }
     // The library must live with it, whatever it is.
-    drop((looker.snapshot(), looker.dump().unwrap()));
+    drop((looker.view(), looker.dump().unwrap()));
     found
 }
 

@@ -3,7 +3,7 @@
 //! Cheap to write, and nothing is lost when a process dies: its row can be cleared. But between the
 //! sum and one's own addition others add as well, so caps are overrun and bursts split unevenly.
 
-use crate::ratios::{Failed, Operation, Shared};
+use headcount_yardstick::{Failed, Operation, Shared};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 

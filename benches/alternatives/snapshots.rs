@@ -1,7 +1,7 @@
 //! Statistics of eight engines that one writes and others read whole.
 
-use crate::ratios::{Failed, Operation};
 use arc_swap::ArcSwap;
+use headcount_yardstick::{Failed, Operation};
 use mmap_sync::guard::ReadResult;
 use mmap_sync::synchronizer::Synchronizer;
 use rkyv::{Archive, Deserialize, Serialize};

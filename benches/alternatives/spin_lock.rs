@@ -1,7 +1,7 @@
 //! A spin lock in shared memory. Whoever dies with it blocks all others for ever.
 
-use crate::ratios::Lock;
 use crossbeam_utils::Backoff;
+use headcount_yardstick::Lock;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,7 +1,7 @@
 //! What tables take on their file system, asked of real files.
 
 use headcount::Table;
-use headcount_benches::ratios::Failed;
+use headcount_yardstick::Failed;
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! 4,096 engines and 1,024 frontends, each a process: created, joined, used, shown, killed and reaped.
 
 use headcount::Table;
-use headcount_benches::ratios::{Failed, Processes};
+use headcount_yardstick::{Failed, Processes};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -34,7 +34,7 @@ pub(crate) fn used() -> Result<Value, Failed> {
         })
     })?;
     let (route, _) = timed(|| frontends.ask(&[]))?;
-    let (show, view) = timed(|| Ok(table.snapshot()))?;
+    let (show, view) = timed(|| Ok(table.view()))?;
     let in_flight: Vec<_> = view.engines.iter().map(|e| e.in_flight as usize).collect();
     expect("frontends", view.frontends.len(), FRONTENDS)?;
     expect(

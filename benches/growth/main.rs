@@ -10,7 +10,7 @@ mod largest;
 mod times;
 
 use headcount_benches::outcome::tell;
-use headcount_benches::ratios::Failed;
+use headcount_yardstick::Failed;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

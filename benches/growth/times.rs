@@ -2,7 +2,7 @@
 
 use headcount::{EngineStats, Publisher, Table};
 use headcount_benches::background::publishing;
-use headcount_benches::ratios::{
+use headcount_yardstick::{
     Alternation, Contest, Failed, Processes, TURN, bare_pair, calm, pressed, route_and_finish,
     shared_line,
 };

@@ -1,5 +1,5 @@
-use crate::ratios::{Failed, Processes};
 use headcount::{EngineStats, Table};
+use headcount_yardstick::{Failed, Processes};
 use std::time::{Duration, Instant};
 
 /// A process that publishes these statistics so many times a second, without a pause if that is

@@ -1,7 +1,7 @@
 //! What all measurements are made of: processes that take turns, and the alternatives.
 
 /// The ratios to the limit, with what they are measured by.
-#[path = "../../src/ratios/mod.rs"]
+#[path = "../../yardstick/src/lib.rs"]
 pub mod ratios;
 
 /// What one could use instead, each as its users would write it.

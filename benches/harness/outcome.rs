@@ -1,4 +1,4 @@
-use crate::ratios::Failed;
+use headcount_yardstick::Failed;
 use std::process::ExitCode;
 
 /// Prints what the program of this name has measured, or why it has not.

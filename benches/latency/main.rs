@@ -19,7 +19,7 @@ use clap::Parser;
 use hdrhistogram::Histogram;
 use headcount_benches::background::publishing;
 use headcount_benches::outcome::tell;
-use headcount_benches::ratios::{Failed, Processes, calm, fresh_table};
+use headcount_yardstick::{Failed, Processes, calm, fresh_table};
 use report::{Report, Row};
 use sender::Sender;
 use std::process::ExitCode;

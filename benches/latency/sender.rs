@@ -3,7 +3,7 @@
 use crate::pace::wait_until;
 use hdrhistogram::Histogram;
 use headcount::Frontend;
-use headcount_benches::ratios::{Failed, Place};
+use headcount_yardstick::{Failed, Place};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

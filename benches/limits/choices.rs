@@ -2,7 +2,7 @@
 
 use crate::report::Comparison;
 use headcount_benches::alternatives::{Slots, SpinLock};
-use headcount_benches::ratios::{
+use headcount_yardstick::{
     Alternation, Contest, Failed, LockedTable, Processes, RobustMutex, TURN, bare_pair, calm,
     fresh_table, route_and_finish, shared_line,
 };

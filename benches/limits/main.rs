@@ -13,7 +13,7 @@ mod snapshots;
 
 use clap::Parser;
 use headcount_benches::outcome::tell;
-use headcount_benches::ratios::{Failed, measure};
+use headcount_yardstick::{Failed, measure};
 use report::Report;
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! What was measured, for people and for programs.
 
-use headcount_benches::ratios::Ratio;
+use headcount_yardstick::Ratio;
 use serde_json::{Map, Value, json};
 use std::fmt;
 

@@ -2,7 +2,7 @@
 
 use crate::report::Comparison;
 use headcount_benches::alternatives::{ArcSwapped, MmapSynced, SeqLocked};
-use headcount_benches::ratios::{
+use headcount_yardstick::{
     Alternation, Contest, Failed, Processes, TURN, fresh_table, plain_loads, read_statistics,
     shared_words,
 };

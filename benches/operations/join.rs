@@ -2,7 +2,7 @@
 
 use criterion::{BenchmarkId, Criterion};
 use headcount::Table;
-use headcount_benches::ratios::{Failed, Processes};
+use headcount_yardstick::{Failed, Processes};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

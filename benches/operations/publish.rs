@@ -3,7 +3,7 @@
 use criterion::{BenchmarkId, Criterion};
 use headcount::Table;
 use headcount_benches::background::publishing;
-use headcount_benches::ratios::{calm, fresh_table, read_statistics};
+use headcount_yardstick::{calm, fresh_table, read_statistics};
 use std::hint::black_box;
 
 /// All of it.
@@ -61,7 +61,7 @@ fn view(criterion: &mut Criterion) {
         let table = fresh_table(engines).unwrap();
         let _frontend = table.join().unwrap();
         group.bench_function(BenchmarkId::new("engines", engines), |bencher| {
-            bencher.iter(|| black_box(table.snapshot()));
+            bencher.iter(|| black_box(table.view()));
         });
     }
     group.finish();

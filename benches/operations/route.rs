@@ -5,7 +5,7 @@ use crate::sampling::{per_operation, timed};
 use criterion::{BenchmarkId, Criterion, Throughput};
 use headcount::{EngineStats, Permit, Request, Table};
 use headcount_benches::background::publishing;
-use headcount_benches::ratios::{
+use headcount_yardstick::{
     Contest, Processes, bare_pair, calm, pressed, route_and_finish, shared_line,
 };
 use std::hint::black_box;

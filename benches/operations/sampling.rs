@@ -1,7 +1,7 @@
 //! How samples are taken.
 
 use criterion::{Bencher, Criterion};
-use headcount_benches::ratios::Processes;
+use headcount_yardstick::Processes;
 use std::time::{Duration, Instant};
 
 /// Short measurements, for there are many of them.

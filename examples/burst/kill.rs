@@ -35,7 +35,7 @@ pub(crate) fn reap(
 }
 
 fn counted_for_the_dead(table: &Table) -> u64 {
-    let frontends = table.snapshot().frontends;
+    let frontends = table.view().frontends;
     frontends
         .iter()
         .filter(|frontend| !frontend.alive)

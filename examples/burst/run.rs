@@ -111,7 +111,7 @@ fn still_counted(deployment: &mut Deployment) -> Result<u64, Error> {
         Some(table) => {
             table.reap()?;
             Ok(table
-                .snapshot()
+                .view()
                 .engines
                 .iter()
                 .map(|engine| u64::from(engine.in_flight))

@@ -1,6 +1,6 @@
 //! A thread that stops for ever after its k-th access to shared memory, as a killed process does.
 
-use crate::primitive::before_each_access;
+use crate::algorithm::primitive::before_each_access;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

@@ -11,8 +11,6 @@
 
 #[path = "../../src/algorithm/mod.rs"]
 mod algorithm;
-#[path = "../../src/primitive.rs"]
-mod primitive;
 
 mod death;
 mod explore;

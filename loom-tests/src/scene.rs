@@ -1,13 +1,13 @@
 //! A small table in loom's memory.
 
 use crate::algorithm::counter::{Counter, Lane, Ledger, PLANES};
-use crate::algorithm::latch::{COPIES, Latch};
 use crate::algorithm::place::{Choice, Total, TotalCaps};
+use crate::algorithm::primitive::{Atomic, AtomicU64};
 use crate::algorithm::registry::{Holder, Locks, Registry, Slot};
-use crate::algorithm::rows::{Limits, Roster, Rows};
+use crate::algorithm::rows::{Limits, Rows, ScanHints};
 use crate::algorithm::scan;
+use crate::algorithm::seqlatch::{COPIES, SeqLatch};
 use crate::algorithm::word::{Amount, LaneId, MAX_REQUESTS, RowState, TokenWord, Word};
-use crate::primitive::{Atomic, AtomicU64};
 use bytemuck::Zeroable;
 use loom::sync::Mutex;
 use std::convert::Infallible;
@@ -19,9 +19,9 @@ pub(crate) struct Scene {
     tokens: Vec<Atomic<TokenWord>>,
     lanes: Vec<Lane>,
     ledgers: Vec<AtomicU64>,
-    marks: AtomicU64,
+    anonymous_tags: AtomicU64,
     eras: AtomicU64,
-    roster: Atomic<Roster>,
+    hints: Atomic<ScanHints>,
     limits: Vec<Atomic<Limits>>,
     token_caps: Vec<AtomicU64>,
     slots: Vec<Slot>,
@@ -54,9 +54,9 @@ impl Scene {
             ledgers: (0..rows * lanes * PLANES)
                 .map(|_| AtomicU64::new(0))
                 .collect(),
-            marks: AtomicU64::new(0),
+            anonymous_tags: AtomicU64::new(0),
             eras: AtomicU64::new(0),
-            roster: Atomic::new(Roster::zeroed().with_in_use(engines)),
+            hints: Atomic::new(ScanHints::zeroed().with_in_use(engines)),
             limits: (0..engines)
                 .map(|_| Atomic::new(Limits::new(1.0, MAX_REQUESTS)))
                 .collect(),
@@ -74,7 +74,7 @@ impl Scene {
             total_caps: TotalCaps::none(),
         };
         for engine in 0..engines {
-            scene.mark(engine, RowState::Active);
+            scene.rewrite(engine, RowState::Active);
         }
         scene
     }
@@ -113,7 +113,7 @@ impl Scene {
             lanes: &self.lanes,
             ledgers: &self.ledgers,
             plane_stride: self.words.len(),
-            marks: &self.marks,
+            anonymous_tags: &self.anonymous_tags,
             eras: &self.eras,
         }
     }
@@ -121,7 +121,7 @@ impl Scene {
     pub(crate) fn rows(&self) -> Rows<'_> {
         Rows {
             counter: self.counter(),
-            roster: &self.roster,
+            hints: &self.hints,
             limits: &self.limits,
             token_caps: &self.token_caps,
             total_caps: &self.total_caps,
@@ -136,8 +136,8 @@ impl Scene {
         }
     }
 
-    pub(crate) fn latch(&self) -> Latch<'_, PUBLICATION> {
-        Latch::new(&self.sequence, &self.publications).expect("there is room")
+    pub(crate) fn latch(&self) -> SeqLatch<'_, PUBLICATION> {
+        SeqLatch::new(&self.sequence, &self.publications).expect("there is room")
     }
 
     /// The first lane of `slot`.
@@ -225,7 +225,7 @@ impl Scene {
     pub(crate) fn route_while_unchanged(&self, slot: usize) -> Option<usize> {
         let (counter, rows) = (self.counter(), self.rows());
         let least = || {
-            let choices = (0..rows.in_use(rows.roster())).map(|engine| Choice {
+            let choices = (0..rows.in_use(rows.hints())).map(|engine| Choice {
                 engine,
                 seen: counter.load(engine),
             });
@@ -244,7 +244,7 @@ impl Scene {
 
     /// An engine takes requests again.
     pub(crate) fn up(&self, engine: usize) {
-        self.mark(engine, RowState::Active);
+        self.rewrite(engine, RowState::Active);
         self.rows().announce(engine);
     }
 
@@ -252,7 +252,7 @@ impl Scene {
     pub(crate) fn set_cap(&self, engine: usize, cap: u32) {
         let rows = self.rows();
         rows.set_limits(engine, Limits::new(1.0, cap), u32::MAX);
-        self.mark(engine, RowState::Active);
+        self.rewrite(engine, RowState::Active);
         rows.announce(engine);
     }
 
@@ -266,9 +266,9 @@ impl Scene {
         counter.add(lane, engine, Amount::request(tokens).negated());
     }
 
-    pub(crate) fn mark(&self, engine: usize, state: RowState) {
-        let marked = self.counter().mark(engine, |_| Some(state));
-        assert!(marked.is_ok());
+    pub(crate) fn rewrite(&self, engine: usize, state: RowState) {
+        let rewritten = self.counter().rewrite(engine, |_| Some(state));
+        assert!(rewritten.is_ok());
     }
 
     /// The kernel drops the lock of a process that died.

@@ -335,7 +335,7 @@ impl Table {
 
     /// A look at the whole table, for people and metrics: a View. Nothing waits for it.
     fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        view::view(py, &py.detach(|| self.0.snapshot()))
+        view::view(py, &py.detach(|| self.0.view()))
     }
 
     /// Returns to the engines what dead frontends held. Tells how much that was: a Reaped.

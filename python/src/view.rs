@@ -59,13 +59,13 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
             made(py, VIEW, "FrontendView", fields)
         })
         .collect::<PyResult<_>>()?;
-    let snapshot = (view.snapshot)
+    let snapshot = (view.publication)
         .map(|snapshot| {
             let words = (snapshot.words[0], snapshot.words[1]);
             made(
                 py,
                 VIEW,
-                "SnapshotView",
+                "PublicationView",
                 (snapshot.age.as_secs_f64(), words),
             )
         })

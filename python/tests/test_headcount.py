@@ -335,7 +335,7 @@ def test_publications_are_seen(table: Table) -> None:
     [headcount.View, headcount.EngineView, headcount.FrontendView, headcount.SnapshotView],
 )
 def test_a_figure_has_the_name_that_it_has_in_the_library(kind: Any) -> None:
-    source = (Path(__file__).parents[2] / "src/view.rs").read_text()
+    source = (Path(__file__).parents[2] / "src/inspect/view.rs").read_text()
     struct = source.split(f"pub struct {kind.__name__} {{\n")[1].split("\n}\n")[0]
     names = re.findall(r"(?m)^    pub (\w+):", struct)
     assert {field.name for field in dataclasses.fields(kind)} == set(names)

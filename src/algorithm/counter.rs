@@ -57,11 +57,11 @@
 pub(crate) mod audit;
 mod evidence;
 
-use super::word::{Amount, Era, Intent, LaneId, NOBODY, RowState, Tag, TokenWord, Word};
-use crate::primitive::{Atomic, AtomicU64, Ordering, about_to_write};
+use super::word::{Amount, Era, Intent, LaneId, NO_LANE, RowState, Tag, TokenWord, Word};
+use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering, about_to_write};
 #[cfg(loom)]
 use bytemuck::Zeroable;
-use evidence::Standing;
+use evidence::WriterState;
 
 /// A lane as it lies in the table: the operation that it is in, for others to see.
 ///
@@ -171,7 +171,7 @@ pub(crate) struct Counter<'a> {
     pub(crate) ledgers: &'a [AtomicU64],
     pub(crate) plane_stride: usize,
     /// How many words nobody has written: the source of nobody's tags.
-    pub(crate) marks: &'a AtomicU64,
+    pub(crate) anonymous_tags: &'a AtomicU64,
     /// How many eras have begun.
     pub(crate) eras: &'a AtomicU64,
 }
@@ -180,7 +180,7 @@ impl<'a> Counter<'a> {
     /// The word of `row`, to be passed on to [`attempt`](Self::attempt).
     #[inline]
     pub(crate) fn load(&self, row: usize) -> Word {
-        // Acquire: pairs with the Release of the compare-and-swap in `attempt` and `mark`. Whoever
+        // Acquire: pairs with the Release of the compare-and-swap in `attempt` and `rewrite`. Whoever
         // sees a word must see its writer's operation number, intent and fields.
         self.words[row].load(Ordering::Acquire)
     }
@@ -213,7 +213,7 @@ impl<'a> Counter<'a> {
     /// effect on that very word or not at all.
     #[inline(always)] // what is known of the change where it is called makes half of it go away
     pub(crate) fn attempt(&self, me: LaneId, row: usize, seen: Word, change: Amount) -> bool {
-        if !self.settle(row, seen, me) {
+        if !self.secure_evidence(row, seen, me) {
             return false;
         }
         let lane = &self.lanes[usize::from(me.0) - 1];
@@ -299,23 +299,27 @@ impl<'a> Counter<'a> {
     /// Returns the word as it was. The new word differs from the old one in its tag, so whoever
     /// chose this row by an older look fails to count on it: once this returns, nobody acts on the
     /// row's former state, caps or weight.
-    pub(crate) fn mark(
+    pub(crate) fn rewrite(
         &self,
         row: usize,
         mut to: impl FnMut(Word) -> Option<RowState>,
     ) -> Result<Word, Word> {
-        // Relaxed: only has to be a number that no other mark has.
-        let tag = Tag::of(self.marks.fetch_add(1, Ordering::Relaxed).wrapping_add(1));
+        // Relaxed: only has to be a number that no other rewrite has.
+        let tag = Tag::of(
+            self.anonymous_tags
+                .fetch_add(1, Ordering::Relaxed)
+                .wrapping_add(1),
+        );
         loop {
             let seen = self.load(row);
             let state = to(seen).ok_or(seen)?;
-            if self.settle(row, seen, NOBODY)
+            if self.secure_evidence(row, seen, NO_LANE)
                 && self.words[row]
                     // Release on success: pairs with the Acquire in `load`; who sees the state
                     // must see what was written to the row's configuration before it.
                     .compare_exchange(
                         seen,
-                        seen.marked(state, tag),
+                        seen.rewritten(state, tag),
                         Ordering::Release,
                         Ordering::Relaxed,
                     )
@@ -381,12 +385,12 @@ impl<'a> Counter<'a> {
     /// The tokens of `row` when its word was `seen`, or `None` if the word moved meanwhile.
     fn tokens_at(&self, row: usize, seen: Word) -> Option<TokenWord> {
         let standing = match seen.is_with_tokens() {
-            true => self.standing(row, seen),
-            false => Standing::Complete,
+            true => self.writer_state(row, seen),
+            false => WriterState::Complete,
         };
         match standing {
-            Standing::Moved => None,
-            Standing::UnderWay {
+            WriterState::Moved => None,
+            WriterState::UnderWay {
                 change,
                 tokens_before,
                 ..

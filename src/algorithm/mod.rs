@@ -4,13 +4,13 @@
 //! same code runs over a mapped table and under loom.
 
 pub(crate) mod counter;
-pub(crate) mod hold;
-pub(crate) mod latch;
+pub(crate) mod lifetime;
 pub(crate) mod name;
 pub(crate) mod owner;
 pub(crate) mod place;
+pub(crate) mod primitive;
 pub(crate) mod registry;
-pub(crate) mod retired;
 pub(crate) mod rows;
 pub(crate) mod scan;
+pub(crate) mod seqlatch;
 pub(crate) mod word;

@@ -3,7 +3,7 @@
 //! The one process that may change names makes the generation odd, writes, and makes it even again. A
 //! reader that sees an odd generation, or another one after the name than before it, has no name.
 
-use crate::primitive::{AtomicU64, Ordering, fence};
+use crate::algorithm::primitive::{AtomicU64, Ordering, fence};
 
 /// A name of at most `WORDS * 8` bytes, and how many there were before it.
 #[derive(Debug)]

@@ -10,7 +10,7 @@
 //! the old owner wrote with plain stores is handed over by that generation: Release when the thread
 //! ends, Acquire when another finds that it has.
 
-use crate::primitive::{AtomicU64, Ordering};
+use crate::algorithm::primitive::{AtomicU64, Ordering};
 
 const SLOT_BITS: u32 = 12;
 

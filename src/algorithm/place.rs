@@ -29,18 +29,18 @@
 //! # Why these caps can change
 //!
 //! A request that was placed without a cap, or under another one, is in its engine's row like any other, so
-//! there is nothing to be made up for. [`set_total_caps`](Rows::set_total_caps) says in the roster that there
-//! are caps, then writes them, then takes that back if there are none, then moves the version on and marks all
+//! there is nothing to be made up for. [`set_total_caps`](Rows::set_total_caps) says in the hints that there
+//! are caps, then writes them, then takes that back if there are none, then moves the version on and rewrites all
 //! rows, twice. (In this order, so that a process which dies there leaves no cap that is not heeded.) Let a request count on
-//! row j after it has returned. Then it was chosen by the word of the second mark of j or a later one, so
-//! all that it has read after that word, the roster and the caps, is what was written before. That is why one
-//! mark would do for a cap that is lowered. The other one is for a table that had none: requests that were
-//! not reserved are counted until the first mark of their row, and whoever reads the rows in step 2 must read
+//! row j after it has returned. Then it was chosen by the word of the second rewrite of j or a later one, so
+//! all that it has read after that word, the hints and the caps, is what was written before. That is why one
+//! rewrite would do for a cap that is lowered. The other one is for a table that had none: requests that were
+//! not reserved are counted until the first rewrite of their row, and whoever reads the rows in step 2 must read
 //! them after all of these.
 
 use super::rows::Rows;
 use super::word::{Amount, LaneId, Word};
-use crate::primitive::{AtomicU64, Ordering};
+use crate::algorithm::primitive::{AtomicU64, Ordering};
 use crossbeam_utils::Backoff;
 
 /// An engine, and the word by which it was chosen.
@@ -163,9 +163,9 @@ impl Rows<'_> {
         let backoff = Backoff::new();
         loop {
             let choice = choose().map_err(Refusal::Unchosen)?;
-            // After the choice: if a cap comes later, then the row is marked after that, and the attempt
+            // After the choice: if a cap comes later, then the row is rewritten after that, and the attempt
             // fails.
-            let placed = match self.roster().has_total_cap() {
+            let placed = match self.hints().has_total_cap() {
                 false => self.counter.attempt(me, choice.engine, choice.seen, change),
                 true => {
                     (self.place_within_total(me, choice, change)).map_err(Refusal::AtTheTotal)?
@@ -225,7 +225,7 @@ impl Rows<'_> {
 
     /// What is in flight on all engines, each as it is when it is read; tokens only if they are asked for.
     pub(crate) fn taken(&self, with_tokens: bool) -> Taken {
-        (0..self.in_use(self.roster()))
+        (0..self.in_use(self.hints()))
             .map(|engine| match with_tokens {
                 true => self.counter.observe(engine),
                 false => (self.counter.load(engine), 0),
@@ -235,7 +235,7 @@ impl Rows<'_> {
 
     /// The caps of the table as a whole.
     pub(crate) fn total_caps(&self) -> Total {
-        // Relaxed, both: written before the roster said so and before the rows were marked, and read after
+        // Relaxed, both: written before the hints said so and before the rows were rewritten, and read after
         // the one or the other.
         let cap = |cap: &AtomicU64| u32::try_from(cap.load(Ordering::Relaxed)).ok();
         Total {
@@ -249,12 +249,12 @@ impl Rows<'_> {
     pub(crate) fn set_total_caps(&self, caps: Total) {
         let bits = |cap: Option<u32>| cap.map_or(NO_CAP, u64::from);
         // First: if this process dies in the middle, caps that are there are heeded. Without caps that does no harm.
-        self.update_roster(|roster| roster.with_total_cap(true));
+        self.update_hints(|hints| hints.with_total_cap(true));
         // Relaxed, both: made visible by the Releases of what follows.
         (self.total_caps.requests).store(bits(caps.requests), Ordering::Relaxed);
         (self.total_caps.tokens).store(bits(caps.tokens), Ordering::Relaxed);
         if caps.is_none() {
-            self.update_roster(|roster| roster.with_total_cap(false));
+            self.update_hints(|hints| hints.with_total_cap(false));
         }
         self.announce_all();
         self.announce_all();

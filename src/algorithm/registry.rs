@@ -21,7 +21,7 @@
 
 use super::counter::{Counter, Ledger, REASONS};
 use super::word::{Amount, LaneId};
-use crate::primitive::{Atomic, AtomicU64, Ordering};
+use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
 
 /// What a slot says about itself.

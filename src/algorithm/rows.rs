@@ -12,23 +12,23 @@
 //! When such a change has returned, no request is counted by what was before. The change
 //!
 //! 1. changes its row,
-//! 2. moves the *version* in the roster on,
-//! 3. marks every other row: it gets a new tag, and keeps all else.
+//! 2. moves the *version* in the hints on,
+//! 3. rewrites every other row: it gets a new tag, and keeps all else.
 //!
-//! A choice reads the roster, then the rows, then the roster again, and starts over if that has moved.
-//! Let a choice of row j count after step 3 has marked j. Then the word by which j was chosen is that of
-//! the mark or a later one, or the compare-and-swap would fail. So the choice has read j after step 2, and
+//! A choice reads the hints, then the rows, then the hints again, and starts over if that has moved.
+//! Let a choice of row j count after step 3 has rewritten j. Then the word by which j was chosen is that of
+//! the rewrite or a later one, or the compare-and-swap would fail. So the choice has read j after step 2, and
 //! finds the new version at its second look at the latest. At its first look, too, or it would start over.
 //! Then it has read all rows after step 1: by the state that is.
 //!
-//! Rows that take no requests are marked, too. If step 3 only looked at one and passed it over, it could
+//! Rows that take no requests are rewritten, too. If step 3 only looked at one and passed it over, it could
 //! come up right after, by a change that has seen nothing of this one; on machines that reorder a store and
 //! a later load, a choice could see that row up and the version as it was. As it is, who brings the row up
-//! overwrites the mark, and who sees the row up sees the version, too.
+//! overwrites the rewrite, and who sees the row up sees the version, too.
 //!
 //! # What it costs
 //!
-//! A choice pays nothing for the version: it has read the roster twice before there was one. A change
+//! A choice pays nothing for the version: it has read the hints twice before there was one. A change
 //! pays one read-modify-write a row, and each choice that it overtakes is made once more.
 //!
 //! A publication and the end of a request are no such changes: a choice that is under way may be made by
@@ -38,7 +38,7 @@
 use super::counter::Counter;
 use super::place::TotalCaps;
 use super::word::{MAX_REQUESTS, RowState, Word};
-use crate::primitive::{Atomic, AtomicU64, Ordering};
+use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
 
 /// What a scan needs to know of an engine besides its count, in one word:
@@ -68,14 +68,14 @@ impl Limits {
 /// version 29 | cap of the table 1 | any cap of an engine 1 | weights differ 1 | engines in use 32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(transparent)]
-pub(crate) struct Roster(u64);
+pub(crate) struct ScanHints(u64);
 
 const WEIGHTS_DIFFER: u64 = 1 << 32;
 const ANY_CAP: u64 = 1 << 33;
 const TOTAL_CAP: u64 = 1 << 34;
 const ONE_VERSION: u64 = 1 << 35;
 
-impl Roster {
+impl ScanHints {
     /// One more than the highest slot ever used.
     #[inline]
     pub(crate) fn in_use(self) -> usize {
@@ -131,7 +131,7 @@ pub(crate) struct Gone;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows<'a> {
     pub(crate) counter: Counter<'a>,
-    pub(crate) roster: &'a Atomic<Roster>,
+    pub(crate) hints: &'a Atomic<ScanHints>,
     pub(crate) limits: &'a [Atomic<Limits>],
     pub(crate) token_caps: &'a [AtomicU64],
     pub(crate) total_caps: &'a TotalCaps,
@@ -139,21 +139,21 @@ pub(crate) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     #[inline]
-    pub(crate) fn roster(&self) -> Roster {
-        // Acquire: pairs with the Release in `update_roster`. Who sees a slot in use must see it written,
+    pub(crate) fn hints(&self) -> ScanHints {
+        // Acquire: pairs with the Release in `update_hints`. Who sees a slot in use must see it written,
         // and who sees a version must see the row whose change has moved it on.
-        self.roster.load(Ordering::Acquire)
+        self.hints.load(Ordering::Acquire)
     }
 
     /// How many slots a scan has to look at. Whatever the file says, there are that many.
     #[inline]
-    pub(crate) fn in_use(&self, roster: Roster) -> usize {
-        roster.in_use().min(self.counter.words.len() - 1)
+    pub(crate) fn in_use(&self, hints: ScanHints) -> usize {
+        hints.in_use().min(self.counter.words.len() - 1)
     }
 
     #[inline]
     pub(crate) fn limits(&self, engine: usize) -> Limits {
-        // Relaxed: written before the row's word was marked, and read after that word, whose
+        // Relaxed: written before the row's word was rewritten, and read after that word, whose
         // Release and Acquire order the two.
         self.limits[engine].load(Ordering::Relaxed)
     }
@@ -171,9 +171,9 @@ impl<'a> Rows<'a> {
         tokens == 0 || after <= u64::from(self.max_tokens(engine))
     }
 
-    /// Writes an engine's limits. The caller marks the row next, which makes them visible.
+    /// Writes an engine's limits. The caller rewrites the row next, which makes them visible.
     pub(crate) fn set_limits(&self, engine: usize, limits: Limits, max_tokens: u32) {
-        // Relaxed, both: made visible by the Release of the mark that follows.
+        // Relaxed, both: made visible by the Release of the rewrite that follows.
         self.token_caps[engine].store(max_tokens.into(), Ordering::Relaxed);
         self.limits[engine].store(limits, Ordering::Relaxed);
     }
@@ -182,40 +182,40 @@ impl<'a> Rows<'a> {
     /// not a spin without bound, for then another process has completed a change.
     #[inline]
     pub(crate) fn choose_while_unchanged<T>(&self, mut choose: impl FnMut() -> T) -> T {
-        let mut roster = self.roster();
+        let mut hints = self.hints();
         loop {
             let choice = choose();
-            let now = self.roster();
-            if now == roster {
+            let now = self.hints();
+            if now == hints {
                 return choice;
             }
-            roster = now;
+            hints = now;
         }
     }
 
-    /// Marks an engine's row in the state that `to` says, in one step, if `to` says one. Returns the word that
+    /// Rewrites an engine's row in the state that `to` says, in one step, if `to` says one. Returns the word that
     /// was replaced by that; [`Gone`] if the row has no engine, or another one than `is_it` asks for by
     /// its generation.
     ///
-    /// `is_it` is asked after the row's word was loaded, and the mark replaces that very word or fails. A
+    /// `is_it` is asked after the row's word was loaded, and the rewrite replaces that very word or fails. A
     /// slot is given a new generation only while its row is Removed and counts nothing, and the row is
-    /// marked Active after that, with Release; the load of the word is an Acquire, and all words after
-    /// that mark are made by read-modify-writes, so the two pair. So the generation that `is_it` reads is
+    /// rewritten Active after that, with Release; the load of the word is an Acquire, and all words after
+    /// that rewrite are made by read-modify-writes, so the two pair. So the generation that `is_it` reads is
     /// that of the word's engine or a later one. If it is a later one, the word was replaced before that
-    /// generation was written, by marks that have tags of their own, and ours fails. If ours succeeds,
-    /// the engine that `is_it` knew is the one that was marked.
-    pub(crate) fn mark_engine(
+    /// generation was written, by rewrites that have tags of their own, and ours fails. If ours succeeds,
+    /// the engine that `is_it` knew is the one that was rewritten.
+    pub(crate) fn rewrite_engine(
         &self,
         row: usize,
         is_it: impl Fn() -> bool,
         to: impl Fn(RowState) -> Option<RowState>,
     ) -> Result<Option<Word>, Gone> {
         let mut is_there = false;
-        let marked = self.counter.mark(row, |word| {
+        let rewritten = self.counter.rewrite(row, |word| {
             is_there = word.state() != RowState::Removed && is_it();
             to(word.state()).filter(|_| is_there)
         });
-        is_there.then_some(marked.ok()).ok_or(Gone)
+        is_there.then_some(rewritten.ok()).ok_or(Gone)
     }
 
     /// A row has become more attractive: when this returns, no request is counted on another one by
@@ -230,21 +230,21 @@ impl<'a> Rows<'a> {
     }
 
     fn announce_to(&self, is_told: impl Fn(usize) -> bool) {
-        self.update_roster(Roster::next);
-        for row in (0..self.in_use(self.roster())).filter(|&row| is_told(row)) {
+        self.update_hints(ScanHints::next);
+        for row in (0..self.in_use(self.hints())).filter(|&row| is_told(row)) {
             let same = |word: Word| Some(word.state());
             // It names a state for each word, so it never gives up.
-            let _ = self.counter.mark(row, same);
+            let _ = self.counter.rewrite(row, same);
         }
     }
 
-    /// Changes the roster in one step.
-    pub(crate) fn update_roster(&self, change: impl Fn(Roster) -> Roster) {
-        // Relaxed: the compare-and-swap decides, and nothing is read by what the roster says.
-        let mut seen = self.roster.load(Ordering::Relaxed);
-        // Release on success: pairs with the Acquire in `roster`. Relaxed on failure: as above.
+    /// Changes the hints in one step.
+    pub(crate) fn update_hints(&self, change: impl Fn(ScanHints) -> ScanHints) {
+        // Relaxed: the compare-and-swap decides, and nothing is read by what the hints says.
+        let mut seen = self.hints.load(Ordering::Relaxed);
+        // Release on success: pairs with the Acquire in `hints`. Relaxed on failure: as above.
         while let Err(other) =
-            self.roster
+            self.hints
                 .compare_exchange(seen, change(seen), Ordering::Release, Ordering::Relaxed)
         {
             seen = other;

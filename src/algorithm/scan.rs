@@ -7,7 +7,7 @@
 use super::place::Choice;
 use super::rows::Rows;
 use super::word::{BELOW_RANK, Word};
-use crate::primitive::{Atomic, AtomicU64, Ordering};
+use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering};
 
 /// The bits of an engine's number in a [`turn`].
 pub(crate) const ENGINE_BITS: u32 = 12;
@@ -48,11 +48,11 @@ impl Rows<'_> {
         turns: &[AtomicU64],
         tokens: u32,
     ) -> Option<(Choice, bool)> {
-        let roster = self.roster();
-        if roster.weights_differ() {
+        let hints = self.hints();
+        if hints.weights_differ() {
             return None;
         }
-        let words = &self.counter.words[..self.in_use(roster)];
+        let words = &self.counter.words[..self.in_use(hints)];
         let (least, seen, taken) = loop {
             let least = least(words, turns)?;
             let (seen, taken) = match tokens {
@@ -69,14 +69,14 @@ impl Rows<'_> {
         let stands = seen.is_active()
             && seen.value() < self.limits(least.engine).max_in_flight()
             && self.has_room(least.engine, taken, tokens)
-            && self.roster() == roster;
+            && self.hints() == hints;
         let choice = Choice {
             engine: least.engine,
             seen,
         };
         let tied = || {
             is_tied(words, least.rank)
-                && (!roster.any_cap() || self.has_equal_with_room(least, words.len(), tokens))
+                && (!hints.any_cap() || self.has_equal_with_room(least, words.len(), tokens))
         };
         stands.then(|| (choice, tied()))
     }

@@ -39,7 +39,7 @@ impl Comers {
             Err(error) => return Err(error),
         }
         let spared = table.add(&Engine::named(SPARED))?;
-        let view = table.snapshot();
+        let view = table.view();
         let is_as_added = view.engine(spared).is_some_and(|engine| {
             let caps = (engine.max_in_flight, engine.max_tokens);
             engine.name == SPARED

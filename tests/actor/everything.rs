@@ -22,7 +22,7 @@ pub(crate) fn use_everything(path: &Path) {
 }
 
 fn use_table(table: &Table) {
-    drop(table.snapshot());
+    drop(table.view());
     let _ = table.reap();
     let _ = table.publisher().map(|mut publisher| {
         drop(publisher.publish(&[EngineStats::default(); 4]));
@@ -62,6 +62,6 @@ fn use_table(table: &Table) {
     drop((
         table.add(&Engine::named("x")),
         table.find("x"),
-        table.snapshot(),
+        table.view(),
     ));
 }

@@ -353,7 +353,7 @@ impl Actor {
     }
 
     fn engines(&self) -> Result<usize, String> {
-        let engines = self.table()?.snapshot().engines;
+        let engines = self.table()?.view().engines;
         Ok(engines.last().map_or(0, |engine| engine.index + 1))
     }
 

@@ -42,7 +42,7 @@ fn a_living_table_comes_to_a_list_and_each_change_is_said() {
     assert_eq!(said, format!("{changes}nothing was changed: --dry-run\n"));
     assert!(fs::read(scene.path()).unwrap() == before, "no byte");
     assert_eq!(apply(scene.path(), &arguments).fine(), changes);
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     assert_eq!(view.max_in_flight, Some(60));
     let engines = view.engines.iter();
     let engines: Vec<_> = engines
@@ -118,7 +118,7 @@ fn a_table_that_serves_a_deployment_is_left_to_it() {
     let served = format!("is served by process {}, ", std::process::id());
     let said = apply(table.path(), &["-e", "b"]).refused(1);
     assert!(said.contains(&served), "{said}");
-    let view = table.snapshot();
+    let view = table.view();
     assert_eq!((view.engines.len(), view.max_in_flight), (1, None));
     assert_eq!(view.engines[0].name, "a");
     // The same disturbs nothing, and neither does a look.
@@ -130,7 +130,7 @@ fn a_table_that_serves_a_deployment_is_left_to_it() {
     assert!(said.contains(&served), "{said}");
     drop(deployment);
     apply(table.path(), &["-e", "b"]).fine();
-    assert_eq!(table.snapshot().engines[0].name, "b");
+    assert_eq!(table.view().engines[0].name, "b");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn the_caps_of_a_living_table_change_and_hold() {
         scene.frontends[0].numbers("burst 30").iter().sum::<u32>(),
         30
     );
-    assert_eq!(scene.table.snapshot().engines.len(), 3, "engines stay");
+    assert_eq!(scene.table.view().engines.len(), 3, "engines stay");
     on(scene.path(), "cap PATH gpu-0 5 --max-in-flight-total 9").refused(2);
 }
 
@@ -199,7 +199,7 @@ fn engines_for_which_there_is_no_slot_yet_are_said_to_be_missing() {
     assert_eq!(ran.out, changed);
     let said = ran.refused(1);
     assert!(said.contains("what is left: engine new: added"), "{said}");
-    assert_eq!(table.snapshot().max_in_flight, Some(9));
+    assert_eq!(table.view().max_in_flight, Some(9));
     drop(permits);
     assert_eq!(apply(table.path(), &wanted).fine(), "engine new: added\n");
     // These never could be there together: nothing is changed.
@@ -209,5 +209,5 @@ fn engines_for_which_there_is_no_slot_yet_are_said_to_be_missing() {
         said.contains("0 to 2, which is the table's max_engines"),
         "{said}"
     );
-    assert_eq!(table.snapshot().max_in_flight, Some(9));
+    assert_eq!(table.view().max_in_flight, Some(9));
 }

@@ -30,13 +30,17 @@ fn it_creates_a_table_and_removes_it() {
         "{said}"
     );
     let table = Table::open(&path).unwrap();
-    let (view, facts) = (table.snapshot(), table.facts());
+    let (view, dimensions) = (table.view(), table.dimensions());
     assert_eq!(
         (view.max_in_flight, view.max_tokens),
         (Some(100), Some(5000))
     );
     assert_eq!(
-        (facts.max_engines, facts.max_frontends, facts.lanes),
+        (
+            dimensions.max_engines,
+            dimensions.max_frontends,
+            dimensions.lanes
+        ),
         (9, 5, 2)
     );
     assert_eq!(view.engines[1].name, "http://b:1/v1?x=y");
@@ -77,7 +81,7 @@ fn it_does_not_remove_a_table_in_use_unless_forced() {
 #[test]
 fn engines_are_drained_downed_and_brought_back() {
     let mut scene = Scene::new();
-    let state = |scene: &Scene, n: usize| scene.table.snapshot().engines[n].state;
+    let state = |scene: &Scene, n: usize| scene.table.view().engines[n].state;
     let said = on(scene.path(), "drain PATH gpu-0 @2").fine();
     assert_eq!(
         said,
@@ -110,7 +114,7 @@ fn an_engine_that_is_leaving_is_said_to_be() {
         assert!(said.contains(leaving), "{line}: {said}");
         assert!(said.contains("in flight (3)"), "{line}: {said}");
     }
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     assert_eq!(view.engines[0].state, EngineState::Active, "all or nothing");
     // As the sentence says.
     on(scene.path(), "add PATH gpu-2").fine();
@@ -129,7 +133,7 @@ fn an_engine_goes_before_a_file() {
     let directory = directory();
     let path = directory.path().join("table");
     let table = Table::options().engines(2).create(&path).unwrap();
-    let state = |engine: usize| table.snapshot().engines[engine].state;
+    let state = |engine: usize| table.view().engines[engine].state;
     // A file that is called as an engine is, where the command runs.
     std::fs::write(directory.path().join("0"), "no table").unwrap();
     let mut command = command();
@@ -154,7 +158,7 @@ fn engines_come_and_go() {
         "x: added as @3, weight 1, at most 8 requests, at most 900 tokens\n\
          y: added as @4, weight 3, at most 8 requests, at most 900 tokens\n"
     );
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     let y = &view.engines[4];
     assert_eq!(
         (y.weight, y.max_in_flight, y.max_tokens),
@@ -164,10 +168,7 @@ fn engines_come_and_go() {
         on(scene.path(), "remove PATH gpu-0").fine(),
         "gpu-0: removed, 3 in flight\n"
     );
-    assert_eq!(
-        scene.table.snapshot().engines[0].state,
-        EngineState::Leaving
-    );
+    assert_eq!(scene.table.view().engines[0].state, EngineState::Leaving);
     assert!(on(scene.path(), "show PATH").fine().contains("leaving"));
     assert_eq!(scene.frontends[0].numbers("burst 2")[0], 0);
 }
@@ -181,7 +182,7 @@ fn all_engines_of_the_largest_table_change_at_once() {
     let all: Vec<_> = (0..4096).map(|n| format!("@{n}")).collect();
     let said = on(&path, &format!("drain PATH {}", all.join(" "))).fine();
     assert_eq!(said.matches(": drains, 0 in flight\n").count(), 4096);
-    let view = table.snapshot();
+    let view = table.view();
     assert!(
         view.engines
             .iter()
@@ -225,7 +226,7 @@ fn hold_the_engine_list(path: &Path) -> OwnedFd {
     // SAFETY: a C structure of integers, of which zeros are a value.
     let mut request: libc::flock = unsafe { std::mem::zeroed() };
     request.l_type = libc::F_WRLCK as libc::c_short;
-    // The byte that `src/layout.rs` names.
+    // The byte that `src/shm/layout.rs` names.
     (request.l_start, request.l_len) = (1, 1);
     // SAFETY: reads one `flock`, which lives until the call returns.
     let code = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) };
@@ -255,7 +256,7 @@ fn an_engine_that_is_replaced_before_it_is_changed_is_not_mistaken_for_the_other
             assert!(said.contains("has been removed meanwhile"), "{said}");
             fell[n] += 1;
         }
-        let engines = table.snapshot().engines;
+        let engines = table.view().engines;
         let new = &engines[0];
         assert_eq!(new.name, "new");
         assert_eq!((new.weight, new.max_in_flight), (1.0, None), "{}", lines[n]);
@@ -278,7 +279,7 @@ fn a_cap_that_is_not_named_is_not_set_to_what_it_was() {
             drop(list);
             table.set_max_tokens(0, Some(900 + round)).unwrap();
         });
-        let engine = &table.snapshot().engines[0];
+        let engine = &table.view().engines[0];
         assert_eq!(
             (engine.max_in_flight, engine.max_tokens),
             (Some(7), Some(900 + round))
@@ -299,7 +300,7 @@ fn a_cap_that_is_not_named_is_not_set_to_what_it_was() {
 fn caps_and_weights_change() {
     let scene = Scene::new();
     let caps = || {
-        let view = scene.table.snapshot();
+        let view = scene.table.view();
         (view.engines[0].max_in_flight, view.engines[0].max_tokens)
     };
     let said = on(scene.path(), "cap PATH gpu-0 10").fine();
@@ -328,7 +329,7 @@ fn caps_and_weights_change() {
     let twice = on(scene.path(), "cap PATH gpu-0 5 --max-in-flight 5").refused(2);
     assert!(twice.contains("two caps on requests"), "{twice}");
     on(scene.path(), "weight PATH gpu-0 2.5").fine();
-    assert_eq!(scene.table.snapshot().engines[0].weight, 2.5);
+    assert_eq!(scene.table.view().engines[0].weight, 2.5);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Running the command.
 
+use headcount_tests::built;
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -45,26 +46,10 @@ impl Ran {
     }
 }
 
-/// The command, built once for all tests: this package cannot name it as its own.
+/// The command, built once for all tests.
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    BINARY.get_or_init(|| {
-        let directory = Path::new(env!("CARGO_BIN_EXE_actor"))
-            .parent()
-            .expect("a directory");
-        let mut build = Command::new(env!("CARGO"));
-        build
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-            .args(["build", "--quiet", "--package", "headcount"])
-            .args(["--features", "cli", "--bin", "headcount"])
-            .arg("--target-dir")
-            .arg(directory.parent().expect("a target directory"));
-        if directory.ends_with("release") {
-            build.arg("--release");
-        }
-        assert!(build.status().expect("starts cargo").success(), "it builds");
-        directory.join("headcount")
-    })
+    BINARY.get_or_init(|| built("headcount-cli", "headcount"))
 }
 
 /// The command with nothing from this process's environment that could change what it does.

@@ -28,7 +28,7 @@ fn wrong_usage_is_2() {
     let said = on(path, "drain PATH gpu-0 gpu-9").refused(2);
     assert!(said.contains("\"gpu-9\""), "{said}");
     assert_eq!(
-        scene.table.snapshot().engines[0].state,
+        scene.table.view().engines[0].state,
         headcount::EngineState::Active
     );
     on(path, "drain PATH @3").refused(2);
@@ -216,12 +216,12 @@ fn the_path_may_come_from_the_environment() {
     let line = format!("down {} 0", elsewhere.display());
     with_variable(path, &line).fine();
     assert_eq!(
-        Table::open(&elsewhere).unwrap().snapshot().engines[0].state,
+        Table::open(&elsewhere).unwrap().view().engines[0].state,
         headcount::EngineState::Down
     );
     let states = scene
         .table
-        .snapshot()
+        .view()
         .engines
         .into_iter()
         .map(|engine| engine.state);

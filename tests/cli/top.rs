@@ -141,7 +141,7 @@ fn keys_drain_and_undrain_but_ask_first() {
     let Some((scene, terminal)) = watched(80, 24) else {
         return;
     };
-    let state = |n: usize| scene.table.snapshot().engines[n].state;
+    let state = |n: usize| scene.table.view().engines[n].state;
     terminal.press("Down");
     terminal.press("d");
     terminal.wait_for_text("Drain gpu-1?");
@@ -243,7 +243,7 @@ fn a_question_is_seen_on_a_small_screen_with_how_to_answer_it() {
     let Some((table, _permits, terminal)) = weighty(20, 5) else {
         return;
     };
-    let state = || table.snapshot().engines[1].state;
+    let state = || table.view().engines[1].state;
     let sees = |what: &[&str]| {
         terminal.wait_for("the question", |screen| {
             let shown = screen.concat();

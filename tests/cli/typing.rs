@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// A table's engines: name, weight, caps on requests and on tokens.
 fn engines(path: &Path) -> Vec<(String, f32, Option<u32>, Option<u32>)> {
-    let view = Table::open_read_only(path).unwrap().snapshot();
+    let view = Table::open_read_only(path).unwrap().view();
     let engines = view.engines.into_iter();
     engines
         .map(|e| (e.name, e.weight, e.max_in_flight, e.max_tokens))
@@ -205,7 +205,7 @@ fn a_cap_of_each_engine_and_one_of_all_have_flags_of_their_own() {
     ] {
         assert!(said.contains(line), "{said}");
     }
-    let view = Table::open(&path).unwrap().snapshot();
+    let view = Table::open(&path).unwrap().view();
     assert_eq!((view.max_in_flight, view.max_tokens), (Some(8), Some(100)));
     let caps = view.engines.iter().map(|e| (e.max_in_flight, e.max_tokens));
     assert_eq!(caps.collect::<Vec<_>>(), [(Some(5), Some(70)); 2]);

@@ -13,7 +13,7 @@ pub(crate) struct Case {
     pub(crate) rest: u64,
     /// Whether all waits are cut short after a second: for cases in which a side is silent.
     pub(crate) is_impatient: bool,
-    /// Why `api_server` differs from both others, if it does.
+    /// Why `headcount-server` differs from both others, if it does.
     pub(crate) because: Option<&'static str>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Client {
     UntilAnswered,
     /// The same, but for no longer than a second, as clients do that expect 100.
     UntilAnsweredOrASecond,
-    /// `api_server` holds so many places now. Others are not asked.
+    /// `headcount-server` holds so many places now. Others are not asked.
     Holds(u32),
     HalfClose,
     Leave,

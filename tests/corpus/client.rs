@@ -39,7 +39,7 @@ pub(crate) enum End {
     Odd(String),
 }
 
-/// Acts the client of a case. `table` is `api_server`'s. `is_silent` if the connection is expected to
+/// Acts the client of a case. `table` is `headcount-server`'s. `is_silent` if the connection is expected to
 /// be left open and of no use.
 pub(crate) fn act(
     case: &Case,
@@ -162,7 +162,7 @@ fn holds(table: &Table, places: u32) -> Result<(), String> {
     let start = Instant::now();
     let mut good = 0;
     loop {
-        let held: u32 = table.snapshot().engines.iter().map(|e| e.in_flight).sum();
+        let held: u32 = table.view().engines.iter().map(|e| e.in_flight).sum();
         good = if held == places { good + 1 } else { 0 };
         if good == 10 {
             return Ok(());

@@ -1,7 +1,8 @@
-//! The fronts of the engines: nginx, HAProxy and `api_server`, each with a port for every lane.
+//! The fronts of the engines: nginx, HAProxy and `headcount-server`, each with a port for every lane.
 
 use crate::engine::Lane;
 use headcount::Table;
+use headcount_tests::built;
 use std::fs::{self, File};
 use std::io;
 use std::io::{BufRead, BufReader};
@@ -15,9 +16,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The largest body that nginx and `api_server` take.
+/// The largest body that nginx and `headcount-server` take.
 pub(crate) const MAX_BODY: usize = 100_000;
-/// What `api_server` holds of a body before it is passed on.
+/// What `headcount-server` holds of a body before it is passed on.
 pub(crate) const MAX_HELD: usize = 20_000;
 
 /// A program that the corpus is sent through.
@@ -44,7 +45,7 @@ pub(crate) struct Door {
     pub(crate) engine: Lane,
     /// Whether all waits are short there.
     pub(crate) is_impatient: bool,
-    /// Of `api_server` only.
+    /// Of `headcount-server` only.
     pub(crate) table: Option<Arc<Table>>,
 }
 
@@ -55,7 +56,7 @@ impl Kind {
         match self {
             Self::Nginx => "nginx",
             Self::Haproxy => "HAProxy",
-            Self::Ours => "api_server",
+            Self::Ours => "headcount-server",
         }
     }
 
@@ -64,7 +65,7 @@ impl Kind {
         let name = match self {
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
-            Self::Ours => return Some(env!("CARGO_BIN_EXE_api_server").into()),
+            Self::Ours => return Some(built("headcount-server", "headcount-server")),
         };
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut places = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
@@ -144,7 +145,7 @@ impl Front {
         let log = directory.join("log");
         let output = File::create(&log).unwrap();
         command.stdout(output.try_clone().unwrap()).stderr(output);
-        // It has no lifeline, as `api_server` has, should this process be killed.
+        // It has no lifeline, as `headcount-server` has, should this process be killed.
         // SAFETY: changes only what happens to this process when its parent's thread ends.
         let follow = || match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
             0 => Ok(()),

@@ -18,7 +18,7 @@ pub(crate) struct Observed {
     pub(crate) client: String,
     /// What the engine got.
     pub(crate) engine: String,
-    /// How often `api_server` took a place.
+    /// How often `headcount-server` took a place.
     pub(crate) places: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ const OF_FRONTS: [&str; 11] = [
     "x-request-id",
 ];
 
-/// Acts a case at a front, and finds the faults of `api_server`. `before` is the recorded observation: it says
+/// Acts a case at a front, and finds the faults of `headcount-server`. `before` is the recorded observation: it says
 /// only how long to wait for what may not come.
 pub(crate) fn observe(
     case: &Arc<Case>,
@@ -46,7 +46,7 @@ pub(crate) fn observe(
     before: Option<&Observed>,
 ) -> (Observed, Vec<String>) {
     let table = door.table.as_deref();
-    let admitted = || table.map(|table| table.snapshot().engines[0].admitted_total);
+    let admitted = || table.map(|table| table.view().engines[0].admitted_total);
     let at_start = admitted();
     let is_told = before.is_some_and(|before| !before.engine.contains("not told"));
     let is_silent = before

@@ -1,13 +1,13 @@
-//! Odd requests and odd answers, sent through nginx, HAProxy and `api_server` in one run.
+//! Odd requests and odd answers, sent through nginx, HAProxy and `headcount-server` in one run.
 //!
-//! `api_server` has to take a case as nginx or HAProxy takes it, or the case gives the reason, which goes into
-//! docs/api_server.md. However the others behave: no answer is short and looks whole, no engine can take a
+//! `headcount-server` has to take a case as nginx or HAProxy takes it, or the case gives the reason, which goes into
+//! docs/server.md. However the others behave: no answer is short and looks whole, no engine can take a
 //! request for two, an engine is told when its client leaves, and every place comes back. Where nginx or
 //! HAProxy is not installed, their recorded observations count.
 //!
 //! - `case`: a case. Those that there are: `heads` and `framing` of requests, `leaving` of clients, `replies` of
 //!   engines, and their `moments`.
-//! - `fronts`: starts nginx, HAProxy and `api_server`. `client` and `engine` act a case before and behind one,
+//! - `fronts`: starts nginx, HAProxy and `headcount-server`. `client` and `engine` act a case before and behind one,
 //!   by `wire` and `message`.
 //! - `judge`: observations in a form that can be compared, and faults.
 //! - `record`: the recorded observations. `HEADCOUNT_CORPUS=record` writes them anew, with the table in the
@@ -74,10 +74,7 @@ fn odd_messages_are_taken_as_by_nginx_or_haproxy_or_it_is_said_why_not() {
     }
     assert!(faults.is_empty(), "\n{faults}");
     let is_documented = record.is_documented(&cases);
-    assert!(
-        is_documented,
-        "docs/api_server.md is out of step; record anew"
-    );
+    assert!(is_documented, "docs/server.md is out of step; record anew");
 }
 
 fn cases() -> Vec<Arc<Case>> {
@@ -137,7 +134,7 @@ fn act(cases: &[Arc<Case>], record: &Record, wanted: impl Fn(&Case) -> bool) -> 
     results.into_inner().unwrap()
 }
 
-/// What is wrong with `api_server` in a case, or with the case.
+/// What is wrong with `headcount-server` in a case, or with the case.
 fn faults_of(
     case: &Case,
     number: usize,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 pub(crate) struct Record(BTreeMap<(String, Kind), Observed>);
 
 const HEAD: &str = "\
-# Each case of the corpus at each front: the client got | the engine got | places taken by api_server.
+# Each case of the corpus at each front: the client got | the engine got | places taken by headcount-server.
 # Written by HEADCOUNT_CORPUS=record cargo test -p headcount-tests --test corpus; do not edit.
 ";
 
@@ -71,7 +71,7 @@ impl Record {
         documentation().1 == self.table(cases)
     }
 
-    /// The cases in which `api_server` differs from both others. Those that come out alike share a row.
+    /// The cases in which `headcount-server` differs from both others. Those that come out alike share a row.
     fn table(&self, cases: &[Arc<Case>]) -> String {
         let mut rows: Vec<(String, Vec<&str>)> = Vec::new();
         for case in cases {
@@ -158,7 +158,7 @@ fn file() -> PathBuf {
 }
 
 fn document() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/api_server.md")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/server.md")
 }
 
 /// The text before the table, the table, and the text after it.

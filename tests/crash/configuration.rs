@@ -58,7 +58,7 @@ struct Shown {
 
 impl Shown {
     fn of(table: &Table) -> Self {
-        let view = table.snapshot();
+        let view = table.view();
         let mut engines: Vec<_> = (view.engines.into_iter())
             .filter(|engine| engine.state == EngineState::Active)
             .map(|engine| {

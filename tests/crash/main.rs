@@ -112,7 +112,7 @@ fn try_one(operation: Operation, helps: bool, lead: &mut Lead) -> Result<()> {
     match operation {
         Operation::Apply => {
             // Not yet, or it is heeded.
-            if table.snapshot().max_in_flight == Some(CAP) {
+            if table.view().max_in_flight == Some(CAP) {
                 is_free(&table, CAP, permits.len(), &Request::new())?;
             }
             configuration::is_completed(&table, table.path(), lead.has_ended())?;
@@ -141,7 +141,7 @@ fn die_in_the_middle(table: &Table) -> Result<()> {
     )?;
     let count = || {
         table
-            .snapshot()
+            .view()
             .engines
             .iter()
             .map(|e| e.in_flight)
@@ -158,7 +158,7 @@ fn die_in_the_middle(table: &Table) -> Result<()> {
 
 /// Routes and finishes on every engine that takes requests, with tokens and without.
 fn work(frontend: &Frontend, permits: &mut Vec<Permit>) -> Result<()> {
-    let engines = frontend.table().snapshot().engines;
+    let engines = frontend.table().view().engines;
     for engine in engines.iter().filter(|e| e.state == EngineState::Active) {
         for tokens in [0, 20] {
             let request = Request::new().pin(engine.index).tokens(tokens);
@@ -177,7 +177,7 @@ fn place_is_free(table: &Table) -> Result<()> {
     table.apply(&Operation::Deploy.created())?;
     drop(table.deploy()?);
     let found = table.verify()?;
-    match (found.faults.as_slice(), table.snapshot().deployment) {
+    match (found.faults.as_slice(), table.view().deployment) {
         ([], None) => Ok(()),
         (faults, deployment) => Err(format!("{faults:?}, {deployment:?}").into()),
     }
@@ -194,7 +194,7 @@ fn check(table: &Table, operation: Operation, permits: &[Permit]) -> Result<()> 
 }
 
 fn counts_are_exact(table: &Table, permits: &[Permit]) -> Result<()> {
-    let view = table.snapshot();
+    let view = table.view();
     for engine in &view.engines {
         let alive = permits
             .iter()
@@ -248,8 +248,8 @@ fn is_free(table: &Table, cap: u32, in_flight: usize, request: &Request<'_>) -> 
 }
 
 fn publication_is_whole(table: &Table) -> Result<()> {
-    let view = table.snapshot();
-    let words = view.snapshot.map(|snapshot| snapshot.words);
+    let view = table.view();
+    let words = view.publication.map(|snapshot| snapshot.words);
     let stats: Vec<_> = view.engines.iter().map(|engine| engine.stats).collect();
     let old = words == Some([0, 0]) && stats == [None; 2];
     let new = words == Some([STATS.waiting.into(); 2]) && stats == [Some(STATS); 2];

@@ -196,7 +196,7 @@ fn let_tags_come_round(frontend: &Frontend, witness: &Frontend) -> Vec<Permit> {
     };
     let first = pin(frontend, 1);
     // The lane that it has used, and the number of its last operation.
-    let lanes = table.facts().lanes;
+    let lanes = table.dimensions().lanes;
     let (mut lane, mut number) = (0, 0);
     for index in frontend.slot() * lanes..(frontend.slot() + 1) * lanes {
         file.change("lanes", index as u64, 0, |operation| {

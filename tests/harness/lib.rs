@@ -2,6 +2,7 @@
 
 mod actor;
 mod alone;
+mod built;
 mod damage;
 mod forked;
 mod lead;
@@ -13,6 +14,7 @@ mod tracee;
 
 pub use actor::{Actor, spawn_all};
 pub use alone::{Ended, alone, fork, succeeds_alone, wait};
+pub use built::built;
 pub use damage::{Damage, Part};
 pub use forked::Forked;
 pub use lead::{Lead, Strayed};
@@ -66,7 +68,7 @@ impl TestTable {
 
     /// The tokens in flight on each engine.
     pub fn tokens(&self) -> Vec<u32> {
-        let engines = self.table.snapshot().engines;
+        let engines = self.table.view().engines;
         engines.iter().map(|engine| engine.tokens).collect()
     }
 }
@@ -81,7 +83,7 @@ impl Deref for TestTable {
 
 /// What is in flight on each engine of a table.
 pub fn in_flight(table: &Table) -> Vec<u32> {
-    let engines = table.snapshot().engines;
+    let engines = table.view().engines;
     engines.iter().map(|engine| engine.in_flight).collect()
 }
 

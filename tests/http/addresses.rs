@@ -1,6 +1,6 @@
 //! How the addresses of engines are written, and what is no address.
 
-use crate::deployment::{Deployment, PROGRAM, agent, complete};
+use crate::deployment::{Deployment, agent, complete, program};
 use crate::engine::{MockEngine, read_head, say};
 use crate::network::apart;
 use headcount_tests::skipped;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// What the program says when it is started with these engines, which it is to refuse.
 fn refused(engines: &[&str]) -> String {
-    let mut command = Command::new(PROGRAM);
+    let mut command = Command::new(program());
     for engine in engines {
         command.args(["--engine", engine]);
     }
@@ -56,7 +56,7 @@ fn the_table_has_the_one_form() {
     let port = engine.address.port();
     let list = format!("HTTP://LocalHost:{port}/ weight=2\n");
     let deployment = Deployment::start_by_file(&list, &[]);
-    let engines = deployment.table.snapshot().engines;
+    let engines = deployment.table.view().engines;
     assert_eq!(engines[0].name, format!("http://localhost:{port}"));
     assert_eq!(
         complete(&agent(), &deployment.url("/v1/completions"), 1)

@@ -1,6 +1,6 @@
 //! What is wrong on the command line is refused at the start, and the message says what is right.
 
-use crate::deployment::PROGRAM;
+use crate::deployment::program;
 use std::process::{Command, Stdio};
 
 /// What the program says before it ends by itself.
@@ -9,7 +9,7 @@ fn refusal(arguments: &[&str]) -> String {
     let empty = directory.path().join("engines");
     std::fs::write(&empty, "").unwrap();
     // Without this list, which is refused, what is accepted would serve for ever.
-    let ended = Command::new(PROGRAM)
+    let ended = Command::new(program())
         .arg("--engines-file")
         .arg(&empty)
         .args(arguments)
@@ -50,7 +50,7 @@ fn engines_that_are_given_in_another_form_are_refused_with_the_right_one() {
         ),
     ] {
         // One that is accepted would serve for ever; this probe path is refused.
-        let said = Command::new(PROGRAM)
+        let said = Command::new(program())
             .args(["--engine", wrong, "--probe-path", "x"])
             .output()
             .unwrap();
@@ -96,7 +96,7 @@ fn refusal_of_engine(line: &str) -> String {
     let file = directory.path().join("engines");
     // The last line is refused, so that the program ends also if the first one is not.
     std::fs::write(&file, format!("{line}\nhttps://h\n")).unwrap();
-    let ended = Command::new(PROGRAM)
+    let ended = Command::new(program())
         .arg("--engines-file")
         .arg(&file)
         .args(["--policy", "tokens"])
@@ -162,7 +162,7 @@ fn more_engines_than_a_table_has_room_for_are_refused_in_words_of_this_program()
     let file = directory.path().join("engines");
     let list = (1..=257).map(|port| format!("http://127.0.0.1:{port}\n"));
     std::fs::write(&file, list.collect::<String>()).unwrap();
-    let program = Command::new(PROGRAM)
+    let program = Command::new(program())
         .arg("--engines-file")
         .arg(&file)
         .args(["--listen", "127.0.0.1:0"])

@@ -24,7 +24,7 @@ fn counted(deployment: &Deployment, engines: &[MockEngine], fields: &str) -> (u3
             .sum::<u64>()
             == 1
     });
-    let view = deployment.table.snapshot().engines;
+    let view = deployment.table.view().engines;
     let mut counted = view.iter().map(|e| (e.in_flight, e.tokens));
     let result = counted.find(|count| *count != (0, 0)).unwrap();
     assert!(
@@ -151,7 +151,7 @@ fn a_full_engine_that_seems_less_loaded_does_not_hide_one_with_room() {
         drop(stream);
         deployment.settles();
     }
-    let refusals = || deployment.table.snapshot().refusals_total.total();
+    let refusals = || deployment.table.view().refusals_total.total();
     assert_eq!(refusals(), 0, "nothing was refused");
     let stream = post(&deployment, "\"prompt\":\"x\",\"n\":99");
     eventually("its places", || deployment.in_flight() == [0, 99]);
@@ -181,7 +181,7 @@ fn a_batch_that_is_refused_changes_nothing() {
             _ => Vec::new(),
         };
         let counts = || {
-            let engines = deployment.table.snapshot().engines.into_iter();
+            let engines = deployment.table.view().engines.into_iter();
             let counts = engines.map(|e| (e.admitted_total, e.finished_total));
             counts.collect::<Vec<_>>()
         };
@@ -191,7 +191,7 @@ fn a_batch_that_is_refused_changes_nothing() {
             assert_eq!(stream.status(), status, "{options:?}");
         }
         assert_eq!(counts(), before, "{options:?}");
-        let refusals = deployment.table.snapshot().refusals_total.total();
+        let refusals = deployment.table.view().refusals_total.total();
         assert!(refusals >= 5, "each is counted: {refusals}");
         drop(held);
         deployment.settles();
@@ -245,7 +245,7 @@ fn an_estimate_has_to_fit_where_all_its_requests_do() {
     let prompt = "x".repeat(400);
     let five = post(&deployment, &format!("\"prompt\":\"{prompt}\",\"n\":5"));
     eventually("its places", || deployment.in_flight() == [5, 0]);
-    assert_eq!(deployment.table.snapshot().engines[0].tokens, 10);
+    assert_eq!(deployment.table.view().engines[0].tokens, 10);
     drop(five);
     deployment.settles();
 }
@@ -274,7 +274,7 @@ fn no_request_fills_an_engine_that_has_no_cap() {
     let options = ["--workers=1", "--policy", "tokens"];
     let deployment = Deployment::start(&addresses(&engines), &options);
     let counts = || {
-        let engine = &deployment.table.snapshot().engines[0];
+        let engine = &deployment.table.view().engines[0];
         (engine.in_flight, engine.tokens)
     };
     // By its text, 2^32 tokens.

@@ -42,10 +42,7 @@ fn who_has_not_sent_its_body_holds_no_place() {
         assert!(stream.rest().0.contains("body_timeout"));
     }
     deployment.settles();
-    assert_eq!(
-        deployment.table.snapshot().engines[0].admitted_total,
-        served
-    );
+    assert_eq!(deployment.table.view().engines[0].admitted_total, served);
 }
 
 #[test]
@@ -66,7 +63,7 @@ fn a_body_that_comes_late_is_counted_with_all_its_tokens() {
         late.more(&format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()))
             .unwrap();
         eventually("its being counted", || deployment.total() == 1);
-        assert_eq!(deployment.table.snapshot().engines[0].tokens, 8_000);
+        assert_eq!(deployment.table.view().engines[0].tokens, 8_000);
         let mut other = Stream::post(deployment.address, &body);
         assert_eq!(other.status(), 503, "the cap holds");
         drop(late);
@@ -83,7 +80,7 @@ fn tokens_of(deployment: &Deployment, pieces: &[String]) -> u32 {
         stream.more(piece).unwrap();
     }
     eventually("its being counted", || deployment.total() == 1);
-    deployment.table.snapshot().engines[0].tokens
+    deployment.table.view().engines[0].tokens
 }
 
 #[test]

@@ -26,7 +26,7 @@ const CLOSING: &str =
 fn reader(deployment: &Deployment, request: &str) -> Stream {
     let stream = Stream::send_from_afar(deployment.address, request);
     eventually("its admission", || {
-        deployment.table.snapshot().engines[0].admitted_total == 1
+        deployment.table.view().engines[0].admitted_total == 1
     });
     deployment.settles();
     stream

@@ -2,18 +2,31 @@
 
 use crate::stream::Stream;
 use headcount::{EngineState, Table};
-use headcount_tests::{eventually, state};
+use headcount_tests::{built, eventually, state};
+use std::env;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::time::Duration;
 use tempfile::TempDir;
 use ureq::Agent;
 
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_api_server");
+/// The variable in which a test that starts itself anew, in a network without cargo's files, is told of the
+/// program.
+pub(crate) const PROGRAM: &str = "HEADCOUNT_TEST_SERVER";
+
+/// The server, built once for all tests.
+pub(crate) fn program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| match env::var_os(PROGRAM) {
+        Some(path) => path.into(),
+        None => built("headcount-server", "headcount-server"),
+    })
+}
 
 /// A deployment of four workers, or of one if it is told so. Ended when dropped.
 #[derive(Debug)]
@@ -35,7 +48,7 @@ impl Deployment {
 
     /// The same at an address of the test's choice.
     pub(crate) fn start_at(listen: &str, engines: &[SocketAddr], options: &[&str]) -> Self {
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program());
         for engine in engines {
             command.args(["--engine", &format!("http://{engine}")]);
         }
@@ -55,7 +68,7 @@ impl Deployment {
         change: impl FnOnce(&mut Command),
     ) -> Self {
         let directory = headcount_tests::directory();
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program());
         for engine in engines {
             command.args(["--engine", &format!("http://{engine}")]);
         }
@@ -85,7 +98,7 @@ impl Deployment {
         let directory = headcount_tests::directory();
         let file = directory.path().join("engines");
         std::fs::write(&file, list).unwrap();
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program());
         command.arg("--engines-file").arg(&file).args(options);
         command.stderr(File::create(directory.path().join("log")).unwrap());
         Self::start_in(directory, &free_address(), command)
@@ -128,7 +141,7 @@ impl Deployment {
     pub(crate) fn replace(self, engines: &[SocketAddr]) -> Self {
         let address = self.address.to_string();
         let directory = self.kill_parent();
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program());
         for engine in engines {
             command.args(["--engine", &format!("http://{engine}")]);
         }
@@ -144,7 +157,7 @@ impl Deployment {
         let directory = headcount_tests::directory();
         std::os::unix::fs::symlink(self.directory.path(), directory.path().join("last")).unwrap();
         let table = directory.path().join("last/table");
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program());
         for engine in engines {
             command.args(["--engine", &format!("http://{engine}")]);
         }
@@ -160,7 +173,7 @@ impl Deployment {
 
     /// Starts workers on the table in this directory. Logs.
     pub(crate) fn start_on(directory: TempDir, engines: &[SocketAddr], options: &[&str]) -> Self {
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program());
         for engine in engines {
             command.args(["--engine", &format!("http://{engine}")]);
         }
@@ -202,7 +215,7 @@ impl Deployment {
 
     /// The workers that live and have joined, by pid.
     pub(crate) fn workers(&self) -> Vec<i32> {
-        let frontends = self.table.snapshot().frontends.into_iter();
+        let frontends = self.table.view().frontends.into_iter();
         frontends
             .filter(|f| f.alive)
             .map(|f| f.pid as i32)
@@ -213,7 +226,7 @@ impl Deployment {
     pub(crate) fn busiest(&self) -> i32 {
         let mut busiest = None;
         eventually("a worker", || {
-            let frontends = self.table.snapshot().frontends.into_iter();
+            let frontends = self.table.view().frontends.into_iter();
             busiest = frontends.filter(|f| f.alive).max_by_key(|f| f.in_flight);
             busiest.is_some()
         });
@@ -246,21 +259,21 @@ impl Deployment {
 
     pub(crate) fn state(&self, engine: SocketAddr) -> Option<EngineState> {
         let name = format!("http://{engine}");
-        let engines = self.table.snapshot().engines;
+        let engines = self.table.view().engines;
         engines.iter().find(|e| e.name == name).map(|e| e.state)
     }
 
     /// What is in flight on one engine.
     pub(crate) fn on(&self, engine: SocketAddr) -> u32 {
         let name = format!("http://{engine}");
-        let engines = self.table.snapshot().engines;
+        let engines = self.table.view().engines;
         (engines.iter().find(|e| e.name == name)).map_or(0, |e| e.in_flight)
     }
 
     /// Every count is zero, soon: of engines, tokens and frontends.
     pub(crate) fn settles(&self) {
         eventually("the return of every count to zero", || {
-            let view = self.table.snapshot();
+            let view = self.table.view();
             view.engines
                 .iter()
                 .all(|e| (e.in_flight, e.tokens) == (0, 0))

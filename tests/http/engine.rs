@@ -1,6 +1,6 @@
 //! Engines to be had for tests: the example's mock engine, and some that misbehave.
 
-use crate::deployment::{PROGRAM, agent, free_address, start};
+use crate::deployment::{agent, free_address, program, start};
 use headcount_tests::eventually;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -23,7 +23,7 @@ impl MockEngine {
 
     /// The same at an address of the test's choice.
     pub(crate) fn start_at(address: &str, step: &str) -> Self {
-        let mut command = Command::new(PROGRAM);
+        let mut command = Command::new(program());
         command.args(["--mock-engine", address, "--mock-step", step]);
         command.args(["--mock-step-per-request", "0"]);
         let (child, address) = start(&mut command);

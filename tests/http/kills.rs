@@ -42,7 +42,7 @@ fn workers_are_killed(count: usize) {
         .map(|_| Stream::ask(deployment.address, 1_000_000))
         .collect();
     eventually("24 in flight", || deployment.in_flight() == [8; 3]);
-    let mut holders = deployment.table.snapshot().frontends;
+    let mut holders = deployment.table.view().frontends;
     holders.sort_by_key(|frontend| std::cmp::Reverse(frontend.in_flight));
     let (dead, alive) = holders.split_at(count);
     assert!(dead.iter().any(|worker| worker.in_flight > 0), "{dead:?}");
@@ -166,7 +166,7 @@ fn no_connection_is_refused_while_workers_are_killed() {
             // What it had stays counted until it is reaped, and it is shown as dead until then.
             let mut had = 0;
             eventually("the end of it", || {
-                let mut frontends = deployment.table.snapshot().frontends.into_iter();
+                let mut frontends = deployment.table.view().frontends.into_iter();
                 let dead = frontends.find(|f| f.pid as i32 == busiest);
                 had = had.max(dead.as_ref().map_or(0, |dead| dead.in_flight));
                 dead.is_none()
@@ -276,7 +276,7 @@ fn a_parent_that_is_killed_leaves_workers_that_finish_and_end() {
     });
     assert_eq!(deployment.in_flight(), [0, 0]);
     assert!(
-        deployment.table.snapshot().frontends.is_empty(),
+        deployment.table.view().frontends.is_empty(),
         "they have left in order"
     );
     for engine in &engines {
@@ -333,7 +333,7 @@ fn sigterm_finishes_what_is_in_flight_and_refuses_what_comes() {
         assert!(stream.rest().1, "what is in flight is finished");
     }
     eventually("the end of all", || {
-        deployment.table.snapshot().frontends.is_empty()
+        deployment.table.view().frontends.is_empty()
     });
     assert_eq!(deployment.in_flight(), [0, 0]);
 }

@@ -171,7 +171,7 @@ fn tokens_are_estimated_from_the_prompt_and_capped() {
     assert_eq!(long.status(), 200);
     let mut tokens: Vec<_> = deployment
         .table
-        .snapshot()
+        .view()
         .engines
         .iter()
         .map(|e| e.tokens)
@@ -188,7 +188,7 @@ fn tokens_are_estimated_from_the_prompt_and_capped() {
     deployment.settles();
     let mut alone = ask(400_000);
     assert_eq!(alone.status(), 200);
-    let engines = deployment.table.snapshot().engines;
+    let engines = deployment.table.view().engines;
     assert_eq!(engines.iter().map(|e| e.tokens).sum::<u32>(), 1_000);
     drop(alone);
     deployment.settles();
@@ -200,7 +200,7 @@ fn tokens_of(body: &str) -> u32 {
     let deployment = Deployment::start(&addresses(&engines), &["--policy", "tokens"]);
     let mut stream = Stream::post(deployment.address, body);
     assert_eq!(stream.status(), 200, "{body}");
-    deployment.table.snapshot().engines[0].tokens
+    deployment.table.view().engines[0].tokens
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn what_the_list_says_of_an_engine_holds_from_the_start() {
         "--policy", "tokens", "--engine", &list[0], "--engine", &list[1],
     ];
     let deployment = Deployment::start(&[], &options);
-    let view = deployment.table.snapshot();
+    let view = deployment.table.view();
     let said = [0, 1].map(|engine| {
         let engine = &view.engines[engine];
         (engine.weight, engine.max_in_flight, engine.max_tokens)

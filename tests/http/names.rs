@@ -23,7 +23,7 @@ const OPTIONS: [&str; 5] = [
 
 /// The one engine takes requests.
 fn is_up(deployment: &Deployment) -> bool {
-    deployment.table.snapshot().engines[0].state == EngineState::Active
+    deployment.table.view().engines[0].state == EngineState::Active
 }
 
 #[test]

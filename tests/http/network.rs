@@ -1,5 +1,6 @@
 //! A network of a test's own, where it is root: it can break links, and be the resolver.
 
+use crate::deployment::{PROGRAM, program};
 use headcount_tests::skipped;
 use std::ffi::CString;
 use std::net::TcpListener;
@@ -28,10 +29,11 @@ pub(crate) fn apart(test: &str, scene: impl FnOnce()) {
     if !probe.is_ok_and(|ended| ended.status.success()) {
         return skipped(test, "no namespaces can be made here");
     }
-    let program = env::current_exe().unwrap();
-    let ran = unshare(program.to_str().unwrap())
+    let this = env::current_exe().unwrap();
+    let ran = unshare(this.to_str().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, "1")
+        .env(PROGRAM, program())
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&ran.stdout) + String::from_utf8_lossy(&ran.stderr);

@@ -27,7 +27,7 @@ fn post(deployment: &Deployment, kind: &str, body: &[u8]) -> Stream {
 pub(crate) fn counted(deployment: &Deployment, kind: &str, body: &[u8]) -> (u32, u32) {
     let stream = post(deployment, kind, body);
     let counts = || {
-        let engine = &deployment.table.snapshot().engines[0];
+        let engine = &deployment.table.view().engines[0];
         (engine.in_flight, engine.tokens)
     };
     // Its places are taken one after the other.

@@ -1,6 +1,6 @@
 //! One deployment a table, whose configuration is the one that it was started with.
 
-use crate::deployment::{Deployment, PROGRAM, agent, complete, signal};
+use crate::deployment::{Deployment, agent, complete, program, signal};
 use crate::engine::{MockEngine, addresses};
 use headcount::{Engine, Table};
 use headcount_tests::eventually;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// What a second deployment on the table says, which is to end by itself.
 fn second(table: &std::path::Path, engine: &str) -> String {
-    let mut program = Command::new(PROGRAM)
+    let mut program = Command::new(program())
         .args(["--listen", "127.0.0.1:0", "--engine", engine, "--table"])
         .arg(table)
         .stdout(Stdio::null())
@@ -85,7 +85,7 @@ fn a_changed_configuration_starts_and_holds() {
     eventually("its end", || last.ended().is_some());
     let options = ["--max-in-flight-total", "3", "--max-in-flight", "2"];
     let mut next = last.next_with(&[a, b], &options);
-    let view = next.table.snapshot();
+    let view = next.table.view();
     assert_eq!(view.max_in_flight, Some(3));
     assert!(view.engines.iter().all(|e| e.max_in_flight == Some(2)) && view.engines.len() == 2);
     let brought = |what: &str| {
@@ -107,7 +107,7 @@ fn a_changed_configuration_starts_and_holds() {
     signal(next.pid(), libc::SIGTERM);
     eventually("its end", || next.ended().is_some());
     let again = next.next_with(&[b], &[]);
-    let view = again.table.snapshot();
+    let view = again.table.view();
     assert_eq!((view.max_in_flight, view.engines.len()), (None, 1));
     assert_eq!(view.engines[0].max_in_flight, None);
 }
@@ -120,7 +120,7 @@ fn a_table_that_the_command_has_made_is_taken() {
     let made = Table::options().engine(Engine::named("gpu-0").max_in_flight(8));
     drop(made.max_engines(4).max_frontends(8).create(&path).unwrap());
     let deployment = Deployment::start_on(directory, &[engine.address], &["--workers=1"]);
-    let names: Vec<_> = (deployment.table.snapshot().engines.into_iter())
+    let names: Vec<_> = (deployment.table.view().engines.into_iter())
         .map(|engine| engine.name)
         .collect();
     assert_eq!(names, [format!("http://{}", engine.address)]);
@@ -219,7 +219,7 @@ fn error_with_room_for(room: usize, is_held: bool) -> String {
     let table = made.create(&path).unwrap();
     // As by a deployment before that still finishes.
     let _held = is_held.then(|| table.join().unwrap());
-    let mut parent = Command::new(PROGRAM)
+    let mut parent = Command::new(program())
         .args(["--listen", "127.0.0.1:0", "--workers", "3"])
         .args(["--engine", &format!("http://{}", engine.address)])
         .arg("--table")
@@ -248,7 +248,7 @@ fn error_with_room_for(room: usize, is_held: bool) -> String {
             parent.wait().unwrap();
         }
         assert_eq!(ended.and_then(|status| status.code()), Some(1), "{said:?}");
-        assert!(table.snapshot().engines.is_empty(), "it changed nothing");
+        assert!(table.view().engines.is_empty(), "it changed nothing");
     }
     said.unwrap()
 }

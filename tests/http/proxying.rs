@@ -258,7 +258,7 @@ fn health_is_good_while_one_engine_takes_requests_and_tells_of_workers_that_live
     let mut answer = agent().get(deployment.url("/health")).call().unwrap();
     let health = answer.body_mut().read_to_string().unwrap();
     assert_eq!(
-        deployment.table.snapshot().frontends.len(),
+        deployment.table.view().frontends.len(),
         4,
         "it is there still"
     );

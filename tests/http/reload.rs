@@ -107,7 +107,7 @@ fn a_reload_changes_caps_and_brings_back_what_was_drained() {
         &deployment,
         &format!("http://{address} weight=2.5 max_in_flight=3"),
     );
-    let engine = || deployment.table.snapshot().engines[0].clone();
+    let engine = || deployment.table.view().engines[0].clone();
     eventually("the new cap", || {
         engine().max_in_flight == Some(3) && engine().state == EngineState::Active
     });
@@ -240,7 +240,7 @@ fn without_a_file_there_is_nothing_to_read_again() {
     let line = "SIGHUP: there is no file to read the engines from again";
     eventually(line, || deployment.log().contains(line));
     assert!(deployment.log().contains("--engines-file"));
-    assert_eq!(deployment.table.snapshot().engines[0].weight, 3.0);
+    assert_eq!(deployment.table.view().engines[0].weight, 3.0);
 }
 
 /// `HOST:PORT` of an engine whose name, `http://` included, has so many bytes.
@@ -256,7 +256,7 @@ fn an_engine_may_have_the_longest_name_that_a_table_takes() {
     let listed = format!("{}http://{longest}\n", list(&[engine.address]));
     let deployment = Deployment::start_with_file(&listed);
     let names = || {
-        let engines = deployment.table.snapshot().engines;
+        let engines = deployment.table.view().engines;
         engines.into_iter().map(|e| e.name).collect::<Vec<_>>()
     };
     assert_eq!(names()[1], format!("http://{longest}"));

@@ -1,6 +1,6 @@
 //! A server with an access log, whose streams are read by the test.
 
-use crate::deployment::{PROGRAM, signal};
+use crate::deployment::{program, signal};
 use headcount_tests::eventually;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(engine: SocketAddr, options: &[&str]) -> Self {
-        let mut process = Command::new(PROGRAM)
+        let mut process = Command::new(program())
             .args(["--engine", &format!("http://{engine}")])
             .args(["--listen", "127.0.0.1:0", "--access-log", "--workers=1"])
             .args(options)

@@ -106,7 +106,7 @@ fn a_second_signal_ends_at_once_what_the_first_one_waits_for() {
         assert!(!stream.rest().1, "it was cut");
     }
     assert_eq!(deployment.total(), 0, "what they held is free");
-    assert!(deployment.table.snapshot().frontends.is_empty());
+    assert!(deployment.table.view().frontends.is_empty());
 }
 
 #[test]

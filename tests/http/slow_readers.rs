@@ -32,10 +32,10 @@ fn engine() -> SocketAddr {
 
 /// A client from afar that reads nothing yet, while the server has all of its answer.
 fn reader(deployment: &Deployment, request: &str) -> Stream {
-    let before = deployment.table.snapshot().engines[0].admitted_total;
+    let before = deployment.table.view().engines[0].admitted_total;
     let stream = Stream::send_from_afar(deployment.address, request);
     eventually("its admission", || {
-        deployment.table.snapshot().engines[0].admitted_total == before + 1
+        deployment.table.view().engines[0].admitted_total == before + 1
     });
     deployment.settles();
     stream

@@ -54,7 +54,7 @@ fn a_deployment_whose_table_is_removed_stays_in_it_and_says_so() {
     let more: Vec<_> = (0..8).map(|_| deployment.stream(1_000_000)).collect();
     let counted = deployment.in_flight();
     assert!(counted[0].abs_diff(counted[1]) <= 1, "{counted:?}");
-    let frontends = deployment.table.snapshot().frontends;
+    let frontends = deployment.table.view().frontends;
     let held: u64 = frontends.iter().map(|frontend| frontend.in_flight).sum();
     assert_eq!(u64::from(deployment.total()), held);
     drop(more);
@@ -64,6 +64,6 @@ fn a_deployment_whose_table_is_removed_stays_in_it_and_says_so() {
     eventually("another line", || {
         count("was replaced by another file") == 1
     });
-    assert_eq!(other.snapshot().frontends, []);
+    assert_eq!(other.view().frontends, []);
     assert_eq!(count("was removed or renamed"), 1, "once");
 }

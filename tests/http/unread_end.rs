@@ -1,6 +1,6 @@
 //! The end of a deployment whose output is not read.
 
-use crate::deployment::{PROGRAM, agent, signal};
+use crate::deployment::{agent, program, signal};
 use crate::engine::MockEngine;
 use crate::stream::Stream;
 use headcount_tests::eventually;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 fn time_to_end_unread(second: bool, drain_timeout: &str) -> Duration {
     let engine = MockEngine::start("0.01");
     let (reader, writer) = std::io::pipe().unwrap();
-    let mut process = Command::new(PROGRAM)
+    let mut process = Command::new(program())
         .args(["--engine", &format!("http://{}", engine.address)])
         .args(["--listen", "127.0.0.1:0", "--workers=1", "--access-log"])
         .args(["--drain-timeout", drain_timeout])

@@ -118,7 +118,7 @@ fn compare<'a>(table: &Table, frontends: impl Iterator<Item = &'a mut Actor>) ->
         }
     }
     let mut counted = vec![[0; 2]; MAX_ENGINES];
-    for engine in table.snapshot().engines {
+    for engine in table.view().engines {
         counted[engine.index] = [engine.in_flight, engine.tokens];
     }
     (counted != permits).then(|| format!("counted {counted:?}, alive {permits:?}"))

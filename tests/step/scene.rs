@@ -89,7 +89,7 @@ impl Scene {
 
     /// Fails unless the table counts what this process holds, and what others hold, and no more.
     pub(crate) fn counts_are_exact(&self, others: &[usize]) -> Result<()> {
-        let view = self.table.snapshot();
+        let view = self.table.view();
         for engine in &view.engines {
             let own = self.permits.iter().filter(|p| p.engine() == engine.index);
             let others = others.iter().filter(|&&other| other == engine.index);

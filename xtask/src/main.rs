@@ -53,7 +53,7 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
-    /// Puts the API servers of the example and nginx under the same load, and kills their workers.
+    /// Puts `headcount-server` and nginx under the same load, and kills their workers.
     HttpBench {
         /// How often; the medians are shown.
         #[arg(long, default_value_t = 3)]
@@ -132,8 +132,6 @@ fn test() -> Result<(), Failed> {
         &[
             "clippy",
             "--workspace",
-            "--features",
-            "headcount/cli",
             "--all-targets",
             "--",
             "-D",
@@ -162,7 +160,6 @@ fn test() -> Result<(), Failed> {
         "--no-fail-fast",
     ];
     cargo("the tests", &tests).run()?;
-    command()?;
     burst::check()?;
     let python = python::test()?;
     println!("-- all passed");
@@ -187,20 +184,6 @@ fn proof() -> Result<(), Failed> {
 
 fn instructions(record: bool) -> Result<(), Failed> {
     instructions::check(record)?.or_fail("instructions were not counted")
-}
-
-/// The command's own tests; those that use it are among the workspace's.
-fn command() -> Result<(), Failed> {
-    let arguments = [
-        "test",
-        "--package",
-        "headcount",
-        "--features",
-        "cli",
-        "--bin",
-        "headcount",
-    ];
-    cargo("the command's parts", &arguments).run()
 }
 
 fn crash(every: usize, only: Option<Only>, operation: &str) -> Result<(), Failed> {

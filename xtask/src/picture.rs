@@ -16,14 +16,7 @@ const SIZE: (&str, &str) = ("100", "18");
 
 /// Takes the picture.
 pub(crate) fn take() -> Result<(), Failed> {
-    let build = [
-        "build",
-        "--release",
-        "--package",
-        "headcount",
-        "--features",
-        "cli",
-    ];
+    let build = ["build", "--release", "--package", "headcount-cli"];
     cargo("the command", &build).run()?;
     let actor = [
         "build",

@@ -43,7 +43,7 @@ fn races(
 fn c8_up_against_a_choice_by_count() {
     explore("up against a choice by count", 3, || {
         let scene = loaded([0, 1]);
-        scene.mark(0, RowState::Down);
+        scene.rewrite(0, RowState::Down);
         races(&scene, |s| s.up(0), |s| s.route_by_count(1));
     });
 }
@@ -52,7 +52,7 @@ fn c8_up_against_a_choice_by_count() {
 fn c8_up_against_another_choice() {
     explore("up against another choice", 3, || {
         let scene = loaded([0, 1]);
-        scene.mark(0, RowState::Down);
+        scene.rewrite(0, RowState::Down);
         let route = |s: &Scene| s.route_while_unchanged(1).expect("engine 1 takes requests");
         races(&scene, |s| s.up(0), route);
     });
@@ -72,12 +72,12 @@ fn c8_a_higher_cap_against_a_choice() {
 fn c8_up_against_a_choice_of_an_engine_that_comes_up_at_the_same_time() {
     explore("two engines come up", 3, || {
         let scene = loaded([0, 1]);
-        scene.mark(0, RowState::Down);
-        scene.mark(1, RowState::Down);
-        // Engine 1 may come up after the other change has passed it; what follows its mark is not needed
+        scene.rewrite(0, RowState::Down);
+        scene.rewrite(1, RowState::Down);
+        // Engine 1 may come up after the other change has passed it; what follows its rewrite is not needed
         // for it to be chosen.
         let route = |scene: &Scene| {
-            scene.mark(1, RowState::Active);
+            scene.rewrite(1, RowState::Active);
             scene.route_while_unchanged(1).expect("engine 1 is up")
         };
         races(&scene, |scene| scene.up(0), route);

@@ -6,9 +6,9 @@
 //! threads, and two with three threads, where switching at the end of a thread costs none.
 
 use crate::algorithm::place::Choice;
+use crate::algorithm::primitive::{AtomicU64, Ordering};
 use crate::algorithm::word::{Amount, RowState};
 use crate::explore::{explore, race};
-use crate::primitive::{AtomicU64, Ordering};
 use crate::scene::Scene;
 use loom::thread;
 use std::sync::Arc;
@@ -169,7 +169,7 @@ fn c8_nothing_is_admitted_after_drain_has_returned() {
         let scene = Arc::new(Scene::new(1, 1));
         let slot = scene.join();
         let drain = scene.with(|scene| {
-            scene.mark(0, RowState::Draining);
+            scene.rewrite(0, RowState::Draining);
             scene.counted(0)
         });
         let route = scene.with(move |scene| scene.route(slot, 2));
@@ -203,12 +203,12 @@ fn c8_a_request_chosen_for_an_engine_is_not_counted_on_its_successor() {
             }
         };
         let change = scene.with(move |scene| {
-            let removed = scene.counter().mark(0, |_| Some(RowState::Removed));
+            let removed = scene.counter().rewrite(0, |_| Some(RowState::Removed));
             let empty = removed.unwrap().value() == 0;
             if empty {
                 engine.store(2, Ordering::Relaxed);
             }
-            scene.mark(0, RowState::Active);
+            scene.rewrite(0, RowState::Active);
             empty
         });
         let (placed, empty) = race(route, change);

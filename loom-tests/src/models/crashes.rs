@@ -240,8 +240,8 @@ fn k1_death_in_a_change_of_state() {
     use crate::algorithm::word::RowState;
     explore_deaths("death in a change of state", 3, |accesses| {
         let victim = |scene: &Scene, _| {
-            scene.mark(0, RowState::Draining);
-            scene.mark(0, RowState::Active);
+            scene.rewrite(0, RowState::Draining);
+            scene.rewrite(0, RowState::Active);
         };
         let survivor = |scene: &Scene, slot| match scene.route(slot, 3) {
             Some(engine) => vec![(engine, 3)],
@@ -250,7 +250,7 @@ fn k1_death_in_a_change_of_state() {
         let scene = Arc::new(Scene::new(1, 2));
         let slots = (scene.join(), scene.join());
         let (permits, died) = die(&scene, slots, accesses, victim, survivor);
-        scene.mark(0, RowState::Active);
+        scene.rewrite(0, RowState::Active);
         scene.reap();
         assert_as_good_as_new(&scene, slots.0, &permits);
         died

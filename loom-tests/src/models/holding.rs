@@ -3,10 +3,10 @@
 //! Bounds: the closer, or a thread that ends a permit, has to come in between two accesses of another;
 //! two preemptions let two threads do so, and a third thread's end costs none.
 
-use crate::algorithm::hold::{Handles, LaneHold};
-use crate::algorithm::retired::{Held, Retired};
+use crate::algorithm::lifetime::retired::{Retire, Retired};
+use crate::algorithm::lifetime::{HandleCount, LaneUse};
+use crate::algorithm::primitive::{AtomicPtr, AtomicU64, Ordering, fence};
 use crate::explore::explore;
-use crate::primitive::{AtomicPtr, AtomicU64, Ordering, fence};
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::ptr::{self, NonNull};
@@ -14,20 +14,20 @@ use std::sync::Arc;
 
 /// Two lanes with a permit each.
 struct Thing {
-    handles: Handles,
-    lanes: [LaneHold; 2],
+    handles: HandleCount,
+    lanes: [LaneUse; 2],
     next: AtomicPtr<Thing>,
     /// How often it was taken apart. Read by all who use the thing and written by who takes it apart:
     /// loom fails if one of the reads does not come before.
     apart: UnsafeCell<usize>,
 }
 
-impl Held for Thing {
-    fn handles(&self) -> &Handles {
+impl Retire for Thing {
+    fn handles(&self) -> &HandleCount {
         &self.handles
     }
 
-    fn holds(&self) -> impl Iterator<Item = &LaneHold> + Clone {
+    fn lanes(&self) -> impl Iterator<Item = &LaneUse> + Clone {
         self.lanes.iter()
     }
 
@@ -62,8 +62,8 @@ unsafe impl Send for Scene {}
 impl Scene {
     fn new(things: usize) -> Arc<Self> {
         let thing = || Thing {
-            handles: Handles::new(),
-            lanes: [LaneHold::new(), LaneHold::new()],
+            handles: HandleCount::new(),
+            lanes: [LaneUse::new(), LaneUse::new()],
             next: AtomicPtr::new(ptr::null_mut()),
             apart: UnsafeCell::new(0),
         };
@@ -76,7 +76,7 @@ impl Scene {
         };
         for lane in scene.things.iter().flat_map(|thing| &thing.lanes) {
             assert!(lane.enter_shared());
-            lane.add_permit();
+            let _count = lane.add_permit();
             lane.leave();
         }
         Arc::new(scene)

@@ -49,12 +49,12 @@ fn c8_a_change_by_generation_never_hits_the_next_engine_of_the_slot() {
         let (next, found) = (Arc::clone(&name), name.generation());
         let drain = scene.with(move |scene: &Scene| {
             let is_it = || name.generation() == found;
-            (scene.rows()).mark_engine(0, is_it, |_| Some(RowState::Draining))
+            (scene.rows()).rewrite_engine(0, is_it, |_| Some(RowState::Draining))
         });
         let replace = scene.with(move |scene: &Scene| {
-            scene.mark(0, RowState::Removed);
+            scene.rewrite(0, RowState::Removed);
             next.write(NEW);
-            scene.mark(0, RowState::Active);
+            scene.rewrite(0, RowState::Active);
         });
         let (drained, ()) = race(drain, replace);
         let state = scene.counter().load(0).state();

@@ -3,17 +3,17 @@
 //! Bounds: two preemptions; three threads, of which one ends before or while the others look for a
 //! lane, and two thread slots, so that a slot is used again.
 
-use crate::algorithm::hold::LaneHold;
+use crate::algorithm::lifetime::LaneUse;
 use crate::algorithm::owner::{Owner, ThreadKey, ThreadSlot, Threads, claim};
+use crate::algorithm::primitive::AtomicU64;
 use crate::explore::explore;
-use crate::primitive::AtomicU64;
 use loom::cell::UnsafeCell;
 use loom::thread;
 use std::sync::Arc;
 
 struct Lane {
     owner: Owner,
-    hold: LaneHold,
+    hold: LaneUse,
     /// What an owner does in its lane without a locked instruction: loom fails if two do so unordered.
     uses: UnsafeCell<usize>,
 }
@@ -33,7 +33,7 @@ impl Scene {
     fn new(slots: usize, lanes: usize) -> Arc<Self> {
         let lane = || Lane {
             owner: Owner::new(),
-            hold: LaneHold::new(),
+            hold: LaneUse::new(),
             uses: UnsafeCell::new(0),
         };
         Arc::new(Self {

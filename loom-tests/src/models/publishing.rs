@@ -3,10 +3,10 @@
 //! Bounds: a reader is torn if a writer comes in between two of its loads, one preemption, and
 //! overtaken if it comes in several times; three are enough for each, with one writer.
 
-use crate::algorithm::latch::Unread;
+use crate::algorithm::primitive::Ordering::Relaxed;
+use crate::algorithm::seqlatch::Unread;
 use crate::death::live_for;
 use crate::explore::{explore, explore_deaths, race};
-use crate::primitive::Ordering::Relaxed;
 use crate::scene::Scene;
 use std::sync::Arc;
 
@@ -61,7 +61,10 @@ fn s2_a_publisher_dies_and_another_takes_over() {
         });
         let (died, _) = race(publishers, scene.with(read));
         assert_eq!(read(&scene), 8);
-        assert!(scene.latch().is_marked(), "the mark is that of the eighth");
+        assert!(
+            scene.latch().is_under_pressure(),
+            "the eighth is under pressure"
+        );
         died
     });
 }

@@ -5,9 +5,9 @@
 //! the other models. Two preemptions let one side come in between any two accesses of the other, and
 //! go on once more.
 
+use crate::algorithm::primitive::Ordering::Relaxed;
 use crate::death::live_for;
 use crate::explore::{explore_deaths, race};
-use crate::primitive::Ordering::Relaxed;
 use crate::scene::Scene;
 use std::sync::Arc;
 

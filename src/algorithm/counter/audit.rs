@@ -5,8 +5,8 @@
 //! only if its row's word names it, or a witness does, or `confirmed` has reached its number.
 
 use super::{Counter, Ledger, after};
+use crate::algorithm::primitive::{Ordering, fence};
 use crate::algorithm::word::{Amount, Era, Intent, LaneId, Tag, Word};
-use crate::primitive::{Ordering, fence};
 
 /// What is wrong with a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

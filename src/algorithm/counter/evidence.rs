@@ -49,11 +49,11 @@
 //!   modulo something. Whoever joins brings the eras of its lanes up to date.
 
 use super::{Counter, Lane, Plane};
-use crate::algorithm::word::{Amount, Era, Intent, LaneId, NOBODY, Tag, TokenWord, Witness, Word};
-use crate::primitive::Ordering;
+use crate::algorithm::primitive::Ordering;
+use crate::algorithm::word::{Amount, Era, Intent, LaneId, NO_LANE, Tag, TokenWord, Witness, Word};
 
 /// Where the operation that wrote a word stands.
-pub(super) enum Standing<'a> {
+pub(super) enum WriterState<'a> {
     /// It is complete, or never owed anything.
     Complete,
     /// It took effect, and its lane may not have completed it.
@@ -71,18 +71,18 @@ impl<'a> Counter<'a> {
     /// Makes the evidence that the operation which wrote `seen` took effect outlive that word. False
     /// if the word moved meanwhile, or its writer completed that operation and went on.
     #[inline]
-    pub(super) fn settle(&self, row: usize, seen: Word, me: LaneId) -> bool {
-        if seen.lane() == me || seen.lane() == NOBODY {
+    pub(super) fn secure_evidence(&self, row: usize, seen: Word, me: LaneId) -> bool {
+        if seen.lane() == me || seen.lane() == NO_LANE {
             return true; // our own last operation on this row, or nobody's
         }
-        if me != NOBODY && !seen.is_with_tokens() {
+        if me != NO_LANE && !seen.is_with_tokens() {
             self.witness(row, seen, me);
             return true;
         }
-        match self.standing(row, seen) {
-            Standing::Complete => true,
-            Standing::Moved => false,
-            Standing::UnderWay {
+        match self.writer_state(row, seen) {
+            WriterState::Complete => true,
+            WriterState::Moved => false,
+            WriterState::UnderWay {
                 lane,
                 operation,
                 change,
@@ -104,7 +104,7 @@ impl<'a> Counter<'a> {
         // Relaxed: our own word.
         let last = Witness::from_bits(mine.load(Ordering::Relaxed));
         if last.lane() != seen.lane() {
-            self.retire(row, last);
+            self.promote(row, last);
         }
         // Relaxed: the count is no lower than the lane's era was when it wrote the word that we have
         // acquired.
@@ -116,7 +116,7 @@ impl<'a> Counter<'a> {
 
     /// Makes the evidence in a witness outlive it, if it still is needed.
     #[inline(never)]
-    fn retire(&self, row: usize, witness: Witness) {
+    fn promote(&self, row: usize, witness: Witness) {
         let Some(lane) = self.lane(witness.lane()) else {
             return; // there was none
         };
@@ -129,7 +129,7 @@ impl<'a> Counter<'a> {
         let intent = lane.intent.load(Ordering::Relaxed);
         let began = lane.era.load(Ordering::Relaxed);
         if intent == Intent::active(row, witness.tag())
-            && witness.tells_of(witness.lane(), witness.tag(), began)
+            && witness.names(witness.lane(), witness.tag(), began)
         {
             confirm(lane, operation);
         }
@@ -141,22 +141,22 @@ impl<'a> Counter<'a> {
         (1..=self.lanes.len()).any(|other| {
             let witness = self.plane(LaneId(other as u16), row, Plane::Witness);
             // Acquire: pairs with the Release in `witness`.
-            Witness::from_bits(witness.load(Ordering::Acquire)).tells_of(id, tag, began)
+            Witness::from_bits(witness.load(Ordering::Acquire)).names(id, tag, began)
         })
     }
 
     /// Finds out whether the operation that wrote `seen` may still be under way.
     #[inline]
-    pub(super) fn standing(&self, row: usize, seen: Word) -> Standing<'a> {
+    pub(super) fn writer_state(&self, row: usize, seen: Word) -> WriterState<'a> {
         let Some(lane) = self.lane(seen.lane()) else {
-            return Standing::Complete; // nobody's
+            return WriterState::Complete; // nobody's
         };
         // Acquire: pairs with the Release of the number in `attempt`; see the late helper above.
         let operation = lane.operation.load(Ordering::Acquire);
         // Acquire: pairs with the Releases of the intent in `attempt` and `recover`.
         let intent = lane.intent.load(Ordering::Acquire);
         if intent != Intent::active(row, seen.tag()) {
-            return Standing::Complete;
+            return WriterState::Complete;
         }
         // Acquire, twice: pairs with the Releases of the fields in `attempt`; if one of them is of
         // a later operation, then the number below is, too.
@@ -166,9 +166,9 @@ impl<'a> Counter<'a> {
         let still = lane.operation.load(Ordering::Relaxed) == operation
             && self.words[row].load(Ordering::Relaxed) == seen;
         if !still {
-            return Standing::Moved;
+            return WriterState::Moved;
         }
-        Standing::UnderWay {
+        WriterState::UnderWay {
             lane,
             operation,
             change,
@@ -204,7 +204,7 @@ impl<'a> Counter<'a> {
     #[cold]
     #[inline(never)]
     pub(super) fn begin_era(&self, me: LaneId, lane: &Lane) {
-        (0..self.words.len()).for_each(|row| self.disown(row, me));
+        (0..self.words.len()).for_each(|row| self.take_name_off(row, me));
         // Relaxed: made visible by the Release of the next words that the lane writes; who sees one of
         // these must see a count that has begun this era.
         let begun = self.eras.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
@@ -213,10 +213,10 @@ impl<'a> Counter<'a> {
     }
 
     /// Takes the name of lane `me` off a word, if it bears it.
-    fn disown(&self, row: usize, me: LaneId) {
+    fn take_name_off(&self, row: usize, me: LaneId) {
         if self.load(row).lane() == me {
             // Whoever else overwrites it takes our name off as well, so either way it is done.
-            let _ = self.mark(row, |word| (word.lane() == me).then_some(word.state()));
+            let _ = self.rewrite(row, |word| (word.lane() == me).then_some(word.state()));
         }
     }
 

@@ -87,7 +87,7 @@ fn shown(view: &View) -> Shown {
 /// The same of a table that was created so.
 fn shown_of(options: Options) -> Result<Shown> {
     let table = options.max_engines(5).memfd()?;
-    Ok(shown(&table.snapshot()))
+    Ok(shown(&table.view()))
 }
 
 /// Two requests on engine 0, three on engine 1.
@@ -106,7 +106,7 @@ fn applier(table: &Table) -> Result<Tracee<Done>> {
 }
 
 fn in_flight(scene: &Scene) -> u32 {
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     view.engines.iter().map(|engine| engine.in_flight).sum()
 }
 
@@ -136,7 +136,7 @@ fn applied(act: Act, after: After, lead: &mut Lead) -> Result<bool> {
     scene.leave_dead(&[0])?;
     lead.lead(&mut child)?;
     let asked_for = shown_of(asked())?;
-    let is_under_way = shown(&scene.table.snapshot()) != asked_for;
+    let is_under_way = shown(&scene.table.view()) != asked_for;
     act(&mut scene)?;
     match after {
         After::GoesOn => child.report()??,
@@ -159,7 +159,7 @@ fn applied(act: Act, after: After, lead: &mut Lead) -> Result<bool> {
 /// Fails unless the table shows that configuration, requests are placed by it, and of the processes that
 /// come later only those that ask for it are let in.
 fn is_obeyed(scene: &mut Scene, asked: &Options) -> Result<()> {
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     let (asked_for, found) = (shown_of(asked.clone())?, shown(&view));
     ensure(found == asked_for, || {
         format!("asked for {asked_for:?}, and is {found:?}")
@@ -202,7 +202,7 @@ fn two_applies(after: After, lead: &mut Lead) -> Result<bool> {
     let mut scene = scene()?;
     let mut child = applier(&scene.table)?;
     lead.lead(&mut child)?;
-    let is_done = shown(&scene.table.snapshot()) == shown_of(asked())?;
+    let is_done = shown(&scene.table.view()) == shown_of(asked())?;
     let mut other: Forked<Done> = Forked::start(|| done(scene.table.apply(&asked_by_another())))?;
     let waited = other.is_kept_waiting()?;
     if !waited {
@@ -233,7 +233,7 @@ fn deployed_meanwhile(lead: &mut Lead) -> Result<bool> {
     let mut scene = scene()?;
     let mut child = applier(&scene.table)?;
     lead.lead(&mut child)?;
-    let is_done = shown(&scene.table.snapshot()) == shown_of(asked())?;
+    let is_done = shown(&scene.table.view()) == shown_of(asked())?;
     let mut other: Forked<Done> = Forked::start(|| {
         let deployment = scene.table.deploy();
         let applied = deployment.as_ref().map_err(|error| format!("{error:?}"));
@@ -270,7 +270,7 @@ fn added_meanwhile(lead: &mut Lead) -> Result<bool> {
     let scene = scene()?;
     let mut child = applier(&scene.table)?;
     lead.lead(&mut child)?;
-    let is_done = named(&scene.table.snapshot(), "new").is_some();
+    let is_done = named(&scene.table.view(), "new").is_some();
     let mut other: Forked<Done> = Forked::start(|| done(scene.table.add(&Engine::named("added"))))?;
     let waited = other.is_kept_waiting()?;
     if waited {
@@ -278,7 +278,7 @@ fn added_meanwhile(lead: &mut Lead) -> Result<bool> {
     }
     other.report()??;
     child.report()??;
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     let is_there =
         |name| named(&view, name).is_some_and(|engine| engine.state == EngineState::Active);
     ensure(is_there("0") && is_there("new"), || {
@@ -324,7 +324,7 @@ fn applied_meanwhile(lead: &mut Lead) -> Result<bool> {
     let mut scene = scene()?;
     let mut child = deployer(&scene.table)?;
     lead.lead(&mut child)?;
-    let before = shown(&scene.table.snapshot());
+    let before = shown(&scene.table.view());
     let has_place = match scene.table.apply(&asked()) {
         Ok(_) => false,
         Err(Error::Deployed { .. }) => true,
@@ -334,7 +334,7 @@ fn applied_meanwhile(lead: &mut Lead) -> Result<bool> {
         "a table that serves a deployment was changed".into()
     })?;
     if has_place {
-        let found = shown(&scene.table.snapshot());
+        let found = shown(&scene.table.view());
         ensure(found == before, || {
             format!("the apply was refused, and changed {before:?} to {found:?}")
         })?;
@@ -359,7 +359,7 @@ fn two_deployments(lead: &mut Lead) -> Result<bool> {
     ensure(first.is_ok() != second.is_some(), || {
         format!("of two deployments the first came to {first:?}, the second has it: {second:?}")
     })?;
-    ensure(scene.table.snapshot().deployment.is_some(), || {
+    ensure(scene.table.view().deployment.is_some(), || {
         "there is a deployment, and none is shown".into()
     })?;
     Ok(second.is_some())
@@ -374,7 +374,7 @@ fn deployment_that_died(lead: &mut Lead) -> Result<bool> {
     drop(child);
     let second = deploy(&scene.table)?;
     ensure(second.is_some(), || "K2: the dead one has the place".into())?;
-    let found = scene.table.snapshot().deployment;
+    let found = scene.table.view().deployment;
     ensure(found == Some(std::process::id()), || {
         format!("the deployment that is shown is {found:?}")
     })?;

@@ -237,7 +237,7 @@ impl Waiting {
         let outcome = Outcome {
             first: child.report()?,
             second,
-            view: scene.table.snapshot(),
+            view: scene.table.view(),
         };
         names_are_of_one(&outcome.view)?;
         ensure((self.holds)(&outcome), || {
@@ -262,7 +262,7 @@ impl Free {
         lead.lead(&mut child)?;
         let second = (self.second)(&scene.table);
         let first = child.report()?;
-        let view = scene.table.snapshot();
+        let view = scene.table.view();
         let found = view.engine(0).map(|engine| engine.state);
         let expected = (self.then)(second.is_ok());
         ensure(found == expected, || {

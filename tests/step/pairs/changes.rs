@@ -171,7 +171,7 @@ fn die_in_up(scene: &Scene) -> Result<()> {
     let up = || scene.table.up(2).expect("comes up");
     let mut child: Tracee<()> = Tracee::fork(|| (), |()| up(), |()| ())?;
     let is_up = || {
-        let view = scene.table.snapshot();
+        let view = scene.table.view();
         view.engine(2)
             .is_some_and(|e| e.state == EngineState::Active)
     };

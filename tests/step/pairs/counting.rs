@@ -113,7 +113,7 @@ impl Finish {
     }
 
     fn is_counted(self, scene: &Scene) -> bool {
-        let view = scene.table.snapshot();
+        let view = scene.table.view();
         let in_flight: u32 = view.engines.iter().map(|engine| engine.in_flight).sum();
         in_flight as usize > scene.in_flight()
     }
@@ -129,14 +129,14 @@ fn replaced(lead: &mut Lead) -> Result<bool> {
     let counted = finish.is_counted(&scene);
     scene.table.remove(0)?;
     scene.table.add(&Engine::named("new"))?;
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     let new = named(&view, "new").map(|engine| engine.in_flight);
     ensure(new == Some(0), || {
         format!("C8: the newcomer starts with {new:?} requests of another engine")
     })?;
     child.report()?;
     scene.counts_are_exact(&[])?;
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     ensure(named(&view, "0").is_none(), || {
         format!("the removed engine is still there: {view:?}")
     })?;
@@ -158,7 +158,7 @@ fn comes_back(lead: &mut Lead) -> Result<bool> {
     scene.table.add(&Engine::named("0"))?;
     child.report()?;
     scene.counts_are_exact(&[])?;
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     let back = view.engine(0).cloned();
     let is_whole = back.as_ref().is_some_and(|engine| {
         let stats = engine.stats.map(|stats| stats.waiting);
@@ -189,12 +189,12 @@ fn finished_while_it_comes_back(lead: &mut Lead) -> Result<bool> {
         |added| added.is_ok(),
     )?;
     lead.lead(&mut child)?;
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     let is_back = named(&view, "0").is_some_and(|e| e.state == EngineState::Active);
     scene.finish(0, 1);
     ensure(child.report()?, || "it did not come back".into())?;
     scene.counts_are_exact(&[])?;
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     let names = view.engines.iter().filter(|engine| engine.name == "0");
     let is_open = |engine: &EngineView| engine.state == EngineState::Active;
     let as_it_should = names.count() == 1 && named(&view, "0").is_some_and(is_open);

@@ -126,13 +126,13 @@ type Seen = std::result::Result<(bool, u32), String>;
 
 fn seen(table: headcount::Result<Table>) -> Seen {
     let table = table.map_err(|error| error.to_string())?;
-    let seen = (is_finished(&table), on(&table.snapshot(), 1));
+    let seen = (is_finished(&table), on(&table.view(), 1));
     std::mem::forget(table);
     Ok(seen)
 }
 
 fn is_finished(table: &Table) -> bool {
-    let view = table.snapshot();
+    let view = table.view();
     let names: Vec<_> = view.engines.iter().map(|engine| &engine.name).collect();
     // One whose file was removed meanwhile is finished all the same.
     let is_whole = |found: Verification| found.faults.iter().all(|f| f.kind == FaultKind::Path);

@@ -56,7 +56,7 @@ fn scene() -> Result<Scene> {
 
 /// The name that a view shows of the slot.
 fn shown(table: &Table) -> Option<String> {
-    let view = table.snapshot();
+    let view = table.view();
     view.engine(0).map(|engine| engine.name.clone())
 }
 
@@ -105,7 +105,7 @@ fn viewed_while_renamed(lead: &mut Lead) -> Result<bool> {
 fn viewer(scene: &Scene) -> Result<Tracee<Option<String>>> {
     Ok(Tracee::fork(
         || scene.table.clone(),
-        |table| table.snapshot(),
+        |table| table.view(),
         |view| view.engine(0).map(|engine| engine.name.clone()),
     )?)
 }

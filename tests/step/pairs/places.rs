@@ -61,7 +61,7 @@ fn scene(places: usize) -> Result<Scene> {
 fn places_are(scene: &Scene, mut slots: Vec<usize>) -> Result<()> {
     slots.push(scene.own.slot());
     slots.sort_unstable();
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     let found: Vec<usize> = view
         .frontends
         .iter()
@@ -98,8 +98,8 @@ fn join(act: Act, lead: &mut Lead) -> Result<bool> {
     scene.leave_dead(&[1])?;
     let mut child = joiner(&scene.table)?;
     lead.lead(&mut child)?;
-    let is_there = scene.table.snapshot().frontends.len() > 1;
-    let is_dead_there = scene.table.snapshot().frontends.iter().any(|f| !f.alive);
+    let is_there = scene.table.view().frontends.len() > 1;
+    let is_dead_there = scene.table.view().frontends.iter().any(|f| !f.alive);
     let other = act(&mut scene)?;
     let slot = child
         .report()?
@@ -124,7 +124,7 @@ fn leave(act: Act, lead: &mut Lead) -> Result<bool> {
     let mut child: Tracee<()> = Tracee::fork(|| scene.table.join().expect("joins"), drop, |()| ())?;
     scene.leave_dead(&[1])?;
     lead.lead(&mut child)?;
-    let places = scene.table.snapshot().frontends;
+    let places = scene.table.view().frontends;
     let is_there = places.iter().filter(|frontend| frontend.alive).count() > 1;
     let other = act(&mut scene)?;
     child.report()?;
@@ -148,7 +148,7 @@ fn two_for_one_place(lead: &mut Lead) -> Result<bool> {
     let scene = scene(2)?;
     let mut child = joiner(&scene.table)?;
     lead.lead(&mut child)?;
-    let is_there = scene.table.snapshot().frontends.len() > 1;
+    let is_there = scene.table.view().frontends.len() > 1;
     let other = match scene.table.join() {
         Ok(other) => Some(other),
         Err(Error::FrontendsFull { .. }) => None,
@@ -169,7 +169,7 @@ fn place_that_is_left(lead: &mut Lead) -> Result<bool> {
     let scene = scene(2)?;
     let mut child: Tracee<()> = Tracee::fork(|| scene.table.join().expect("joins"), drop, |()| ())?;
     lead.lead(&mut child)?;
-    let is_there = scene.table.snapshot().frontends.len() > 1;
+    let is_there = scene.table.view().frontends.len() > 1;
     let other = match is_there && !lead.has_ended() {
         // It would be refused after 20 ms, as another pair shows.
         true => None,

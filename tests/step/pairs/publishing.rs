@@ -4,7 +4,7 @@ use super::Pair;
 use crate::Result;
 use crate::scene::{Scene, ensure};
 use headcount::{
-    EngineStats, Error, Frontend, Options, PackedStats, Policy, Publisher, Table, View,
+    EngineStats, Error, Frontend, Options, PackedEngineStats, Policy, Publisher, Table, View,
 };
 use headcount_tests::{Lead, Tracee};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ fn publish(publisher: &mut Publisher, number: u32) -> headcount::Result<()> {
 /// What was read, before it is looked at.
 enum Found {
     View(Box<View>),
-    Stats([PackedStats; ENGINES], [u64; 2]),
+    Stats([PackedEngineStats; ENGINES], [u64; 2]),
     Routed(Arc<[AtomicU32; ENGINES]>),
 }
 
@@ -98,9 +98,9 @@ impl Reader {
     fn read(self, how: Read) -> (Found, Frontend) {
         let table = self.frontend.table();
         let found = match how {
-            Read::View => Found::View(Box::new(table.snapshot())),
+            Read::View => Found::View(Box::new(table.view())),
             Read::Stats => {
-                let mut stats = [PackedStats::default(); ENGINES];
+                let mut stats = [PackedEngineStats::default(); ENGINES];
                 let read = table.read_stats(&mut stats);
                 Found::Stats(stats, read.map_or([0; 2], |read| read.words))
             }
@@ -118,7 +118,7 @@ impl Found {
     fn numbers(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = match self {
             Self::View(view) => {
-                let words = view.snapshot.map_or([0; 2], |snapshot| snapshot.words);
+                let words = view.publication.map_or([0; 2], |snapshot| snapshot.words);
                 let stats = view.engines.iter().flat_map(|engine| {
                     let stats = engine.stats.unwrap_or_default();
                     [stats.waiting.into(), stats.running.into()]

@@ -60,7 +60,7 @@ fn scene() -> Result<Scene> {
 }
 
 fn in_flight(table: &Table) -> u32 {
-    let view = table.snapshot();
+    let view = table.view();
     view.engines.iter().map(|engine| engine.in_flight).sum()
 }
 
@@ -140,7 +140,7 @@ type Seen = (u32, usize);
 
 fn look(table: &headcount::Result<Table>) -> Seen {
     let table = table.as_ref().expect("opens");
-    let view = table.snapshot();
+    let view = table.view();
     let dead = view.frontends.iter().filter(|frontend| !frontend.alive);
     (in_flight(table), dead.count())
 }

@@ -90,18 +90,18 @@ fn point(route: Route, change: &Change, lead: &mut Lead) -> Result<bool> {
     (change.prepare)(&mut scene)?;
     lead.lead(&mut child)?;
 
-    let before = scene.table.snapshot();
+    let before = scene.table.view();
     let in_flight: u32 = before.engines.iter().map(|engine| engine.in_flight).sum();
     let left = route.count() + scene.in_flight() - in_flight as usize;
     (change.act)(&mut scene)?;
-    let then = scene.table.snapshot();
+    let then = scene.table.view();
     caps_hold(&before, &then)?;
     let report = child.report()?;
-    caps_hold(&then, &scene.table.snapshot())?;
+    caps_hold(&then, &scene.table.view())?;
     scene.counts_are_exact(report.as_deref().unwrap_or_default())?;
 
     let outcome = match &report {
-        Ok(_) => Outcome::Placed(counts(&scene.table.snapshot())),
+        Ok(_) => Outcome::Placed(counts(&scene.table.view())),
         Err(_) => Outcome::Refused,
     };
     let allowed = route.asks().outcomes(&then, left);

@@ -3,7 +3,7 @@
 use super::Pair;
 use crate::Result;
 use crate::scene::{PRESSED, Scene, ensure, named};
-use headcount::{Engine, PackedStats, Table};
+use headcount::{Engine, PackedEngineStats, Table};
 use headcount_tests::{Lead, Tracee};
 
 pub(super) fn pairs() -> Vec<Pair> {
@@ -23,14 +23,14 @@ fn scene() -> Result<Scene> {
 }
 
 fn running(table: &Table) -> [u32; 2] {
-    let mut stats = [PackedStats::default(); 2];
+    let mut stats = [PackedEngineStats::default(); 2];
     table.read_stats(&mut stats);
-    stats.map(PackedStats::running)
+    stats.map(PackedEngineStats::running)
 }
 
 /// If the newcomer is there, then it is idle, whoever asks.
 fn newcomer_is_idle(table: &Table) -> Result<bool> {
-    let view = table.snapshot();
+    let view = table.view();
     let Some(new) = named(&view, "new") else {
         return Ok(false);
     };
@@ -91,7 +91,7 @@ fn arrives_while_viewed(lead: &mut Lead) -> Result<bool> {
     let scene = scene()?;
     let mut child: Tracee<Seen> = Tracee::fork(
         || scene.table.clone(),
-        |table| table.snapshot(),
+        |table| table.view(),
         |view| {
             let engine = view.engine(0)?;
             Some((engine.name.clone(), engine.stats.map(|stats| stats.running)))

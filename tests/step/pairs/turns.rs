@@ -57,7 +57,7 @@ fn point(weight: f32, lead: &mut Lead) -> Result<bool> {
         },
     )?;
     lead.lead(&mut child)?;
-    let view = scene.table.snapshot();
+    let view = scene.table.view();
     let is_placed = view.engines.iter().any(|engine| engine.in_flight > 0);
     // The attempt on the first fails, and the second engine is alone at the least load.
     scene.pin(&[first, third])?;

@@ -1,4 +1,4 @@
-//! The API servers of the example and nginx, under the same load in front of the same engines.
+//! `headcount-server` and nginx, under the same load in front of the same engines.
 
 mod nginx;
 mod stage;
@@ -36,7 +36,7 @@ impl Front {
         match self {
             Self::Nobody => "none (engines in turn)",
             Self::Nginx => "nginx",
-            Self::Headcount => "api_server",
+            Self::Headcount => "headcount-server",
         }
     }
 }
@@ -47,12 +47,14 @@ pub(crate) fn run(rounds: usize, seconds: u64, rate: usize) -> Result<(), Failed
     let build = [
         "build",
         "--release",
-        "--example",
-        "api_server",
-        "--example",
-        "http_load",
+        "--package",
+        "headcount-server",
+        "--package",
+        "headcount-examples",
+        "--bins",
+        "--examples",
     ];
-    cargo("the examples", &build).run()?;
+    cargo("the server and its load", &build).run()?;
     println!(
         "\n{ENGINES} mock engines (1 token a request, steps of 1 ms), {WORKERS} workers, medians of {rounds} rounds of {seconds} s.\n\
          {}, `least_conn`, `zone`, `max_conns`, keep-alive to the engines, no buffering.\n",

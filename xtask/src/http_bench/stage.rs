@@ -24,7 +24,7 @@ impl Stage {
     pub(super) fn set(front: Front, nginx: &Path, cap: usize, step: &str) -> Result<Self, Failed> {
         let mut engines = Vec::new();
         for _ in 0..ENGINES {
-            let mut command = Command::new(example("api_server"));
+            let mut command = Command::new(server());
             command.args(["--mock-engine", "127.0.0.1:0", "--mock-step", step]);
             command.args(["--mock-step-per-request", "0"]);
             engines.push(Running::start(command)?);
@@ -41,7 +41,7 @@ impl Stage {
         match front {
             Front::Nobody => {}
             Front::Headcount => {
-                let mut command = Command::new(example("api_server"));
+                let mut command = Command::new(server());
                 command.args([
                     "--listen",
                     "127.0.0.1:0",
@@ -238,7 +238,15 @@ fn signal(signal: &str, pid: u32) -> Result<(), Failed> {
     }
 }
 
+fn server() -> PathBuf {
+    release().join("headcount-server")
+}
+
 fn example(name: &str) -> PathBuf {
+    release().join("examples").join(name)
+}
+
+fn release() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());
-    PathBuf::from(target).join("release/examples").join(name)
+    PathBuf::from(target).join("release")
 }

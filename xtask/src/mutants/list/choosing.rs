@@ -10,11 +10,11 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a change moves no version on",
         ROWS,
-        &[("        self.update_roster(Roster::next);\n", "")],
+        &[("        self.update_hints(ScanHints::next);\n", "")],
         Catcher::Model("c8_up_against"),
     ),
     fault(
-        "a change marks no other row",
+        "a change rewrites no other row",
         ROWS,
         &[(
             "self.announce_to(|other| other != row);",
@@ -32,19 +32,19 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("c8_up_against_a_choice_of_an_engine"),
     ),
     fault(
-        "a change moves the version on after the marks",
+        "a change moves the version on after the rewrites",
         ROWS,
         &[
-            ("        self.update_roster(Roster::next);\n", ""),
+            ("        self.update_hints(ScanHints::next);\n", ""),
             (
-                "            let _ = self.counter.mark(row, same);\n        }\n",
-                "            let _ = self.counter.mark(row, same);\n        }\n        self.update_roster(Roster::next);\n",
+                "            let _ = self.counter.rewrite(row, same);\n        }\n",
+                "            let _ = self.counter.rewrite(row, same);\n        }\n        self.update_hints(ScanHints::next);\n",
             ),
         ],
         Catcher::Model("c8_up_against"),
     ),
     fault(
-        "the roster is changed without Release",
+        "the hints is changed without Release",
         ROWS,
         &[(
             "change(seen), Ordering::Release, Ordering::Relaxed)",
@@ -53,27 +53,27 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("c8_"),
     ),
     fault(
-        "the roster is read without Acquire",
+        "the hints is read without Acquire",
         ROWS,
         &[(
-            "self.roster.load(Ordering::Acquire)",
-            "self.roster.load(Ordering::Relaxed)",
+            "self.hints.load(Ordering::Acquire)",
+            "self.hints.load(Ordering::Relaxed)",
         )],
         Catcher::Model("c8_"),
     ),
     fault(
-        "a choice does not look at the roster again",
+        "a choice does not look at the hints again",
         ROWS,
         &[(
-            "            if now == roster {",
+            "            if now == hints {",
             "            if now == now {",
         )],
         Catcher::Model("c8_"),
     ),
     fault(
-        "a choice by count does not look at the roster again",
+        "a choice by count does not look at the hints again",
         SCAN,
-        &[("\n            && self.roster() == roster;", ";")],
+        &[("\n            && self.hints() == hints;", ";")],
         Catcher::Model("c8_up_against_a_choice_by_count"),
     ),
     fault(
@@ -135,7 +135,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine comes up, and choices under way are not made anew",
-        "src/engine_list.rs",
+        "src/table/change.rs",
         &[(
             "to == RowState::Active && moved",
             "to == RowState::Removed && moved",
@@ -144,7 +144,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine that is up already is brought up, and choices under way are not made anew",
-        "src/engine_list.rs",
+        "src/table/change.rs",
         &[(
             "to == RowState::Active && moved.is_some()",
             "to == RowState::Active && moved.is_some_and(|before| !before.is_active())",
@@ -153,13 +153,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "limits change, and choices under way are not made anew",
-        "src/engines.rs",
+        "src/table/engines.rs",
         &[("        self.rows().announce(slot);\n", "")],
         Catcher::Test("engines", "c8_a_route_under_way"),
     ),
     fault(
         "a request is not counted in the load of an engine with a weight",
-        "src/load.rs",
+        "src/frontend/choose/load.rs",
         &[(
             "(f64::from(c.word.value()) + 1.0) / c.weight",
             "f64::from(c.word.value()) / c.weight",
@@ -168,7 +168,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a request's tokens are not counted in the load of an engine with a weight",
-        "src/choose.rs",
+        "src/frontend/choose/mod.rs",
         &[(
             "f64::from(c.tokens) + f64::from(self.request.tokens)",
             "f64::from(c.tokens)",
@@ -177,7 +177,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "engines that come later have their turns in the order of their numbers",
-        "src/turns.rs",
+        "src/frontend/choose/tie_break.rs",
         &[(
             "AtomicU64::new(number(scattered(engine), engine))",
             "AtomicU64::new(number(scattered(engine) & 0, engine))",

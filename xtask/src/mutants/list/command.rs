@@ -5,13 +5,13 @@ use super::{Catcher, Mutant, fault};
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "two engines with a comma between them are one",
-        "src/bin/headcount/engine_form.rs",
+        "cli/src/engine_form.rs",
         &[("        _ if name.contains(',') => Err(unclear()),\n", "")],
         Catcher::Test("cli", "an_engine_that_could_be_meant"),
     ),
     fault(
         "what follows the last sign in a query is a weight",
-        "src/bin/headcount/engine_form.rs",
+        "cli/src/engine_form.rs",
         &[(
             "if let Some((_, query)) = word.split_once('?') {",
             "if let Some((_, query)) = word.split_once(\"??\") {",
@@ -20,7 +20,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a variable that is set to nothing names a table",
-        "src/bin/headcount/source.rs",
+        "cli/src/table_arg.rs",
         &[(
             "std::env::var_os(VARIABLE).filter(|path| !path.is_empty())",
             "std::env::var_os(VARIABLE)",
@@ -29,7 +29,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "metrics of a table that is not there yet end at once",
-        "src/bin/headcount/metrics/mod.rs",
+        "cli/src/metrics/mod.rs",
         &[(
             "Err(error @ Error::NotFound { .. }) => {",
             "Err(error @ Error::NotFound { .. }) if self.logged.is_err() => {",
@@ -38,7 +38,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a cap on tokens is short of room when half of it is taken",
-        "src/bin/headcount/warning.rs",
+        "cli/src/warning.rs",
         &[(
             "(u64::from(cap) - tokens < mean)",
             "(u64::from(cap) - tokens < tokens)",
@@ -47,19 +47,19 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "names are cut in a pipe",
-        "src/bin/headcount/show/mod.rs",
+        "cli/src/show/mod.rs",
         &[("            _ => usize::MAX,\n", "            _ => 80,\n")],
         Catcher::Test("cli", "names_are_whole"),
     ),
     fault(
         "a character that turns the direction of text is printed",
-        "src/bin/headcount/output.rs",
+        "metrics/src/lib.rs",
         &[("'\\u{2028}'..='\\u{202e}'", "'\\u{2028}'..='\\u{2029}'")],
         Catcher::Test("cli", "nothing_that_a_terminal_acts_on"),
     ),
     fault(
         "every file is listed as a table",
-        "src/bin/headcount/list.rs",
+        "cli/src/list.rs",
         &[(
             "Ok(read == found.len() && found == *BEGINNING)",
             "Ok(read > 0)",
@@ -68,25 +68,25 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a question for which there is no room is asked",
-        "src/bin/headcount/top/draw.rs",
+        "cli/src/top/draw.rs",
         &[("        app.over = None;\n", "")],
         Catcher::Test("cli", "a_question_is_seen"),
     ),
     fault(
         "a dry run changes the table",
-        "src/bin/headcount/apply.rs",
+        "cli/src/apply.rs",
         &[("        if self.dry_run {", "        if false {")],
         Catcher::Test("cli", "a_living_table_comes"),
     ),
     fault(
         "a cap of the table that is to go is not seen to differ",
-        "src/difference.rs",
+        "src/table/configuration/difference.rs",
         &[("(entirely || (cap", "(false || (cap")],
         Catcher::Test("cli", "a_living_table_comes"),
     ),
     fault(
         "a cap of all that is not named goes",
-        "src/engine_list.rs",
+        "src/table/change.rs",
         &[(
             "let mut total = rows.total_caps();",
             "let mut total = Total::default();",
@@ -95,7 +95,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "refusals for one reason are shown as those for another",
-        "src/bin/headcount/reading.rs",
+        "cli/src/reading.rs",
         &[(
             "\"engine_tokens\" => \"engines' caps on tokens\"",
             "\"engine_tokens\" => \"engines' caps on requests\"",

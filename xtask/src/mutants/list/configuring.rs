@@ -2,13 +2,13 @@
 
 use super::{Catcher, Mutant, fault};
 
-const REFUSAL: &str = "src/choose/refusal.rs";
+const REFUSAL: &str = "src/frontend/choose/refusal.rs";
 const PLACE: &str = "src/algorithm/place.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a list that never fits is applied as far as it goes",
-        "src/apply.rs",
+        "src/table/configuration/apply.rs",
         &[("if options.engines.len() > room {", "if false {")],
         Catcher::Test("deploying", "apply_changes_nothing_if"),
     ),
@@ -32,7 +32,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "the first engine at its cap says which cap it is",
-        "src/choose.rs",
+        "src/frontend/choose/mod.rs",
         &[(
             "Look::AtItsCap(Full::Tokens) => at_their_caps = Some(Full::Tokens),\n",
             "",
@@ -50,7 +50,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a call counts as refused before the dead are reaped",
-        "src/frontend.rs",
+        "src/frontend/mod.rs",
         &[(
             "        let mut placed = place();\n",
             "        let mut placed = place().inspect_err(|error| self.count_refusal(error));\n",
@@ -59,7 +59,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a deployment does not look whether there is one",
-        "src/deployment.rs",
+        "src/table/configuration/deployment.rs",
         &[(
             "Role::take(self, DEPLOYMENT_LOCK, holder, \"locking the deployment of\")?",
             "Role::take(self, 3 + u64::from(std::process::id()) % 9, holder, \"locking\")?",
@@ -68,16 +68,16 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a table that serves a deployment is changed by others",
-        "src/apply.rs",
+        "src/table/configuration/apply.rs",
         &[("if self.is_held(DEPLOYMENT_LOCK) {", "if false {")],
         Catcher::Test("deploying", "apply_changes_nothing_if"),
     ),
     fault(
         "an engine that is changed by an apply takes requests again",
-        "src/apply.rs",
+        "src/table/configuration/apply.rs",
         &[(
-            "engines.mark(slot, |word| Some(word.state()));",
-            "engines.mark(slot, |_| Some(RowState::Active));",
+            "engines.rewrite(slot, |word| Some(word.state()));",
+            "engines.rewrite(slot, |_| Some(RowState::Active));",
         )],
         Catcher::Test("deploying", "apply_brings_a_living_table"),
     ),
@@ -91,7 +91,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("c4_a_first_cap_of_the_table"),
     ),
     fault(
-        "a cap of the table is changed without a mark",
+        "a cap of the table is changed without a rewrite",
         PLACE,
         &[(
             "        self.announce_all();\n        self.announce_all();\n",
@@ -125,7 +125,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a cap that the options do not set stays",
-        "src/apply.rs",
+        "src/table/configuration/apply.rs",
         &[(
             "engines.rows().set_total_caps(options.total_caps());",
             "let asked = options.total_caps();\n        if !asked.is_none() {\n            engines.rows().set_total_caps(asked);\n        }",
@@ -134,13 +134,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "what a table was configured with does not fit once an operator has changed it",
-        "src/difference.rs",
+        "src/table/configuration/difference.rs",
         &[("!configured.has_engines(&self.engines)", "true")],
         Catcher::Test("deploying", "what_an_operator_changes"),
     ),
     fault(
         "a cap of the table that was configured does not fit once an operator has changed it",
-        "src/configured.rs",
+        "src/table/configuration/configured.rs",
         &[(
             "self.max_in_flight.load(Ordering::Relaxed) == cap_to_bits(cap)",
             "false",
@@ -149,7 +149,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a configuration fits after another one was applied",
-        "src/apply.rs",
+        "src/table/configuration/apply.rs",
         &[
             ("configured.complete(options);", "let _ = configured;"),
             ("configured.begin(options);", ""),
@@ -164,7 +164,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an applier takes another one for the deployment",
-        "src/apply.rs",
+        "src/table/configuration/apply.rs",
         &[(
             "let changer = self.change_engines()?;\n        if self.is_held(DEPLOYMENT_LOCK) {",
             "let _deployment = self.deploy()?;\n        let changer = self.change_engines()?;\n        if false {",
@@ -173,7 +173,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "two names may look like one",
-        "src/engine.rs",
+        "src/table/engine.rs",
         &[("self.name.chars().any(is_invisible)", "false")],
         Catcher::Test("engines", "what_an_engine_cannot_be"),
     ),

@@ -7,7 +7,7 @@ const CORPUS: Catcher = Catcher::Test("corpus", "odd_messages");
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "what concerns the connection to an engine goes on to the client",
-        "examples/api_server/proxy.rs",
+        "server/src/proxy.rs",
         &[(
             "                headers::remove_hop_by_hop(&mut head.headers);\n                framing::",
             "                framing::",
@@ -16,25 +16,25 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "headers that Connection lists go on",
-        "examples/api_server/headers.rs",
+        "server/src/headers.rs",
         &[("!needed.contains(name)", "needed.is_empty()")],
         CORPUS,
     ),
     fault(
         "an engine of HTTP/1.0 makes an answer of HTTP/1.0",
-        "examples/api_server/framing.rs",
+        "server/src/framing.rs",
         &[("    head.version = Version::HTTP_11;\n", "")],
         CORPUS,
     ),
     fault(
         "an expectation that was met goes on to the engine",
-        "examples/api_server/headers.rs",
+        "server/src/headers.rs",
         &[("    header::EXPECT,\n", "    header::TRAILER,\n")],
         CORPUS,
     ),
     fault(
         "an answer whose engine is silent looks whole",
-        "examples/api_server/answer.rs",
+        "server/src/answer.rs",
         &[(
             "None => Some(Err(Cut::TooSlow { limit })),",
             "None => None,",

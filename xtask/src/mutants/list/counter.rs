@@ -116,22 +116,22 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("c5_"),
     ),
     fault(
-        "a mark is written without Release",
+        "a row is rewritten without Release",
         COUNTER,
         &[(
-            "                        seen.marked(state, tag),
+            "                        seen.rewritten(state, tag),
                         Ordering::Release,",
-            "                        seen.marked(state, tag),
+            "                        seen.rewritten(state, tag),
                         Ordering::Relaxed,",
         )],
         Catcher::Model("c8_"),
     ),
     fault(
-        "a mark does not change the word's tag",
+        "a rewrite does not change the word's tag",
         COUNTER,
         &[(
-            "seen.marked(state, tag),",
-            "seen.marked(state, { let _ = tag; seen.tag() }),",
+            "seen.rewritten(state, tag),",
+            "seen.rewritten(state, { let _ = tag; seen.tag() }),",
         )],
         Catcher::Model("c8_a_request_chosen"),
     ),
@@ -178,10 +178,10 @@ pub(super) const FAULTS: &[Mutant] = &[
         COUNTER,
         &[
             (
-                "        if !self.settle(row, seen, me) {
+                "        if !self.secure_evidence(row, seen, me) {
             return false;",
                 "        let late = !seen.is_with_tokens();
-        if !late && !self.settle(row, seen, me) {
+        if !late && !self.secure_evidence(row, seen, me) {
             return false;",
             ),
             (
@@ -189,7 +189,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             if let Some(",
                 "        if taken {
             if late {
-                self.settle(row, seen, me);
+                self.secure_evidence(row, seen, me);
             }
             if let Some(",
             ),

@@ -5,7 +5,7 @@ use super::{Catcher, Mutant, fault};
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "two ways to write an address are two engines",
-        "examples/api_server/address.rs",
+        "server/src/address.rs",
         &[(
             "let name = text.to_ascii_lowercase();",
             "let name = text.to_owned();",
@@ -14,7 +14,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a resolver's failure is an engine's fault",
-        "examples/api_server/dial.rs",
+        "server/src/dial.rs",
         &[(
             "ips.map_err(Failure::NoAddress)?",
             "ips.map_err(Failure::Engine)?",
@@ -23,13 +23,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "what was found last is not used while a name is looked up",
-        "examples/api_server/resolve.rs",
+        "server/src/resolve.rs",
         &[("_ if !known.addresses.is_empty() =>", "_ if false =>")],
         Catcher::Test("http", "a_resolver_that_fails_or_is_silent"),
     ),
     fault(
         "a silent address keeps the others waiting",
-        "examples/api_server/dial.rs",
+        "server/src/dial.rs",
         &[(
             "() = alone, if addresses.len() > 0 => {}",
             "() = alone, if addresses.len() > 99 => {}",
@@ -38,43 +38,43 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "engines are not asked for a sign of life",
-        "examples/api_server/dial.rs",
+        "server/src/dial.rs",
         &[("        self.keepalive.apply(&stream);\n", "")],
         Catcher::Test("http", "an_engine_whose_host_is_gone"),
     ),
     fault(
         "clients are not asked for a sign of life",
-        "examples/api_server/listener.rs",
+        "server/src/listener.rs",
         &[("        keepalive.apply(&socket);\n", "")],
         Catcher::Test("http", "a_client_whose_host_is_gone"),
     ),
     fault(
         "the limit of descriptors stays low",
-        "examples/api_server/main.rs",
+        "server/src/main.rs",
         &[("    descriptors::raise();\n", "")],
         Catcher::Test("http", "all_processes_raise"),
     ),
     fault(
         "clients get the descriptors of what is begun",
-        "examples/api_server/descriptors.rs",
+        "server/src/descriptors.rs",
         &[("self.open.load(Relaxed) >= self.most", "false")],
         Catcher::Test("http", "what_is_begun_has_descriptors"),
     ),
     fault(
         "a connection is closed while its client still reads",
-        "examples/api_server/worker.rs",
+        "server/src/worker.rs",
         &[("client.linger(|| worker.patience()).await;", "")],
         Catcher::Test("http", "an_answer_that_ends_its_connection"),
     ),
     fault(
         "the end does not wait for clients that still read",
-        "examples/api_server/worker.rs",
+        "server/src/worker.rs",
         &[("() = worker.lingering.end() => {}", "() = ready(()) => {}")],
         Catcher::Test("http", "an_answer_on_a_connection_that_is_kept"),
     ),
     fault(
         "connections that are being closed have descriptors that clients need",
-        "examples/api_server/descriptors.rs",
+        "server/src/descriptors.rs",
         &[(
             "self.open.load(Relaxed) > self.most - self.most / 4",
             "false",
@@ -83,25 +83,25 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an idle connection has the limit of a request",
-        "examples/api_server/connection.rs",
+        "server/src/connection.rs",
         &[("IDLE => limits.idle,", "IDLE => limits.head,")],
         Catcher::Test("http", "a_connection_without_a_request"),
     ),
     fault(
         "health is good until the end",
-        "examples/api_server/status.rs",
+        "server/src/status.rs",
         &[("has_engine && !worker.is_draining()", "has_engine")],
         Catcher::Test("http", "with_a_delay"),
     ),
     fault(
         "the delay is none",
-        "examples/api_server/parent.rs",
+        "server/src/parent.rs",
         &[("                sleep(options.shutdown_delay).await;\n", "")],
         Catcher::Test("http", "after_the_delay"),
     ),
     fault(
         "connections outlive the delay",
-        "examples/api_server/record.rs",
+        "server/src/record.rs",
         &[(
             "let is_last = self.worker.is_draining();",
             "let is_last = false;",
@@ -110,7 +110,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a new worker does not know that the end is near",
-        "examples/api_server/workers.rs",
+        "server/src/workers.rs",
         &[(
             "let mut stage = *stages.borrow_and_update();",
             "stages.borrow_and_update();\n        let mut stage = Stage::Serving;",
@@ -119,13 +119,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a second signal leaves the workers to finish",
-        "examples/api_server/parent.rs",
+        "server/src/parent.rs",
         &[("    if is_forced {", "    if false {")],
         Catcher::Test("http", "a_second_signal"),
     ),
     fault(
         "the end behind a second signal waits for who reads the log",
-        "examples/api_server/notice.rs",
+        "server/src/log.rs",
         &[(
             "AT_ONCE: Duration = Duration::from_millis(200);",
             "AT_ONCE: Duration = LAST_LINES;",
@@ -134,19 +134,19 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a setting of an engine that is given twice is the last one",
-        "examples/api_server/engine_list.rs",
+        "server/src/engine_list.rs",
         &[("if is_twice {", "if false {")],
         Catcher::Test("http", "a_setting_of_an_engine"),
     ),
     fault(
         "a deployment keeps the table's place to its end",
-        "examples/api_server/parent.rs",
+        "server/src/parent.rs",
         &[("            drop(deployment);\n", "")],
         Catcher::Test("http", "the_next_deployment_starts"),
     ),
     fault(
         "a worker counts for itself alone",
-        "examples/api_server/counters.rs",
+        "server/src/counters.rs",
         &[(
             "        (0..WORKERS)\n",
             "        (self.own..self.own + 1)\n",
@@ -155,7 +155,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "connections of the dead stay open in the counts",
-        "examples/api_server/counters.rs",
+        "server/src/counters.rs",
         &[(
             "        counters.own().connections.store(0, Relaxed);\n",
             "",

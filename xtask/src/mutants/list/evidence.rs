@@ -104,7 +104,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a witness makes room without a look at its lane",
         EVIDENCE,
         &[(
-            "            self.retire(row, last);\n",
+            "            self.promote(row, last);\n",
             "            let _ = Self::retire;\n",
         )],
         Catcher::Model("k1_death_whose_witness"),
@@ -115,7 +115,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         &[
             (
                 "        if last.lane() != seen.lane() {
-            self.retire(row, last);
+            self.promote(row, last);
         }
 ",
                 "",
@@ -125,7 +125,7 @@ pub(super) const FAULTS: &[Mutant] = &[
 ",
                 "        mine.store(Witness::of(seen, era).to_bits(), Ordering::Release);
         if last.lane() != seen.lane() {
-            self.retire(row, last);
+            self.promote(row, last);
         }
 ",
             ),
@@ -176,7 +176,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "whoever makes room in a witness takes any era for its own, with tags of two bits",
         EVIDENCE,
         &[(
-            "            && witness.tells_of(witness.lane(), witness.tag(), began)
+            "            && witness.names(witness.lane(), witness.tag(), began)
 ",
             "            && { let _ = began; true }
 ",
@@ -188,7 +188,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "words of an era that has ended still bear their lane's name",
         EVIDENCE,
         &[(
-            "        (0..self.words.len()).for_each(|row| self.disown(row, me));\n",
+            "        (0..self.words.len()).for_each(|row| self.take_name_off(row, me));\n",
             "        let _ = (Self::disown, me);\n",
         )],
         Catcher::Model("k1_death_a_turn"),

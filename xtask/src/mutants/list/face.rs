@@ -5,13 +5,13 @@ use super::{Catcher, Mutant, fault};
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "ties go to the engine of the lowest number",
-        "src/choose.rs",
+        "src/frontend/choose/mod.rs",
         &[("if !tied || last_chosen < self.last_chosen {", "if !tied {")],
         Catcher::Test("counting", "c7_"),
     ),
     fault(
         "ties go to the next engine in number",
-        "src/turns.rs",
+        "src/frontend/choose/tie_break.rs",
         &[(
             "        self.chosen[engine].store(number(turn, engine), Ordering::Relaxed);
     }
@@ -46,14 +46,14 @@ pub(super) const FAULTS: &[Mutant] = &[
         "counts are compared where weights differ",
         "src/algorithm/scan.rs",
         &[(
-            "if roster.weights_differ() {",
-            "if roster.weights_differ() && roster.in_use() == 0 {",
+            "if hints.weights_differ() {",
+            "if hints.weights_differ() && hints.in_use() == 0 {",
         )],
         Catcher::Test("policies", "a_plain_route"),
     ),
     fault(
         "pressure does not count",
-        "src/publication.rs",
+        "src/publication/record.rs",
         &[(
             "(stats.iter()).any(|s| s.waiting > 0 && s.pressure() > 0.0)",
             "(stats.iter()).any(|s| s.waiting > 0 && s.pressure() > 10.0)",
@@ -62,13 +62,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a floor that the snapshot can lower",
-        "src/load.rs",
+        "src/frontend/choose/load.rs",
         &[("(u64::from(c.word.value()).max(has) + 3", "(has + 3")],
         Catcher::Test("publishing", "s3_"),
     ),
     fault(
         "old news counts",
-        "src/choose.rs",
+        "src/frontend/choose/mod.rs",
         &[(
             "is_some_and(|age| age < limit)",
             "is_some_and(|age| age < limit.max(u64::MAX))",
@@ -77,7 +77,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "statistics stick to a slot",
-        "src/publication.rs",
+        "src/publication/record.rs",
         &[(
             "        if !origin.is_of(engines.generation(engine)) {",
             "        if !origin.is_of(engines.generation(engine)) && engine > usize::MAX - 1 {",
@@ -86,25 +86,25 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine's count is forgotten when its state changes",
-        "src/algorithm/word.rs",
+        "src/algorithm/word/row.rs",
         &[(
-            "Self::pack(self.value().into(), state, NOBODY, tag)",
-            "Self::pack(u64::from(self.value() / u32::MAX), state, NOBODY, tag)",
+            "Self::pack(self.value().into(), state, NO_LANE, tag)",
+            "Self::pack(u64::from(self.value() / u32::MAX), state, NO_LANE, tag)",
         )],
         Catcher::Test("counting", "c8_"),
     ),
     fault(
         "a cap is changed, and those who have read the old one are not made to choose anew",
-        "src/engine_list.rs",
+        "src/table/change.rs",
         &[(
-            "        engines.mark(engine, |word| Some(word.state()));\n",
+            "        engines.rewrite(engine, |word| Some(word.state()));\n",
             "",
         )],
         Catcher::Test("engines", "a_lower_cap"),
     ),
     fault(
         "locks are those of the process, not of the open file",
-        "src/file/lock.rs",
+        "src/shm/lock.rs",
         &[(
             "ofd(self.fd.as_fd(), libc::F_OFD_SETLK, libc::F_WRLCK, range)",
             "ofd(self.fd.as_fd(), libc::F_SETLK, libc::F_WRLCK, range)",
@@ -113,7 +113,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a child keeps its parent's locked files",
-        "src/file/fork.rs",
+        "src/shm/fork.rs",
         &[(
             "    entries().for_each(|entry| entry.close_unless_of(own));",
             "    let _ = (own, Entry::close_unless_of);",
@@ -122,16 +122,16 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a child takes itself for its parent",
-        "src/file/fork.rs",
+        "src/shm/fork.rs",
         &[(
-            "self.process.mark.load(Ordering::Relaxed) == self.own",
-            "self.process.mark.load(Ordering::Relaxed) != self.own + 1000",
+            "self.process.token.load(Ordering::Relaxed) == self.own",
+            "self.process.token.load(Ordering::Relaxed) != self.own + 1000",
         )],
         Catcher::Test("crashes", "k3_a_child_never"),
     ),
     fault(
         "a table is named before it is finished",
-        "src/file/open.rs",
+        "src/shm/open.rs",
         &[
             (
                 "        let table = Self::finish(file, path, header, fill)?;
@@ -147,7 +147,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "memory is not reserved",
-        "src/file/open.rs",
+        "src/shm/open.rs",
         &[(
             "rustix::fs::fallocate(file, none, start as u64, length))",
             "rustix::fs::ftruncate(file, start as u64 + length).map(|()| drop(none)))",

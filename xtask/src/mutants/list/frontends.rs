@@ -2,7 +2,7 @@
 
 use super::{A_LOCK_ORDERS, Catcher, Mutant, fault};
 
-const HOLD: &str = "src/algorithm/hold.rs";
+const HOLD: &str = "src/algorithm/lifetime.rs";
 const REGISTRY: &str = "src/algorithm/registry.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
@@ -92,7 +92,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a seat is taken apart while a lane is busy",
         HOLD,
         &[(
-            "permits == 0 && !lanes.into_iter().any(LaneHold::is_busy)",
+            "permits == 0 && !lanes.into_iter().any(LaneUse::is_busy)",
             "permits == 0 && { let _ = lanes; true }",
         )],
         Catcher::Model("holding"),

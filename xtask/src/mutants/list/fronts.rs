@@ -75,7 +75,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine that is gone is taken for the socket that looks for it",
-        "examples/api_server/dial.rs",
+        "server/src/dial.rs",
         &[(
             "if stream.local_addr()? == stream.peer_addr()? {",
             "if false {",
@@ -84,7 +84,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "what another proxy said of the host is overwritten",
-        "examples/api_server/headers.rs",
+        "server/src/headers.rs",
         &[(
             "headers.entry(FORWARDED_HOST).or_insert(host);",
             "headers.insert(FORWARDED_HOST, host);",
@@ -93,19 +93,19 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an empty id is an id",
-        "examples/api_server/headers.rs",
+        "server/src/headers.rs",
         &[(".filter(|id| !id.is_empty())", ".filter(|_| true)")],
         Catcher::Test("http", "what_another_proxy"),
     ),
     fault(
         "the host of a target goes to the engine",
-        "examples/api_server/proxy.rs",
+        "server/src/proxy.rs",
         &[("    head.uri = to_origin(&head.uri);\n", "")],
         Catcher::Test("http", "what_another_proxy"),
     ),
     fault(
         "a small body has no limit",
-        "examples/api_server/upload.rs",
+        "server/src/upload.rs",
         &[(
             "            if held.len() as u64 > limit {\n",
             "            if false {\n",
@@ -114,7 +114,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a body that makes no sense is the server's mistake",
-        "examples/api_server/refusal.rs",
+        "server/src/error_response.rs",
         &[(
             "| Self::TransferCodings => StatusCode::BAD_REQUEST",
             "| Self::TransferCodings => StatusCode::INTERNAL_SERVER_ERROR",
@@ -123,7 +123,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a client may take for ever over its head",
-        "examples/api_server/worker.rs",
+        "server/src/worker.rs",
         &[(
             "            head: self.options.client_idle_timeout,",
             "            head: std::time::Duration::MAX / 4,",
@@ -132,7 +132,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "affinity prefers engines that take nothing",
-        "examples/api_server/affinity.rs",
+        "server/src/affinity.rs",
         &[(
             ".filter(|engine| engine.state == EngineState::Active)",
             ".filter(|engine| engine.state != EngineState::Leaving)",
@@ -141,7 +141,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "affinity does not hear of changes",
-        "examples/api_server/worker.rs",
+        "server/src/worker.rs",
         &[(
             "                worker.affinity.look_up(&worker.table);\n",
             "",
@@ -150,13 +150,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "pauses add up",
-        "examples/api_server/patience.rs",
+        "server/src/idle_timeout.rs",
         &[("            self.waiting = false;\n", "")],
         Catcher::Test("http", "may_pause_again"),
     ),
     fault(
         "a hangup ends a worker",
-        "examples/api_server/lifeline.rs",
+        "server/src/shutdown.rs",
         &[(
             "signal(SignalKind::hangup())?",
             "signal(SignalKind::window_change())?",
@@ -165,7 +165,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "health wants all engines",
-        "examples/api_server/status.rs",
+        "server/src/status.rs",
         &[(
             "view.engines.iter().any(|e| e.state == EngineState::Active);",
             "view.engines.iter().all(|e| e.state == EngineState::Active);",
@@ -174,19 +174,19 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "health counts the dead",
-        "examples/api_server/status.rs",
+        "server/src/status.rs",
         &[(".filter(|f| f.alive).count()", ".count()")],
         Catcher::Test("http", "health_is_good"),
     ),
     fault(
         "a number of answers that is too large for a number is none",
-        "examples/api_server/json.rs",
+        "server/src/json.rs",
         &[("true => \"1e308\",", "true => \"0\",")],
         Catcher::Test("http", "a_number_of_answers_that_is_too_large"),
     ),
     fault(
         "a rest of text is no token",
-        "examples/api_server/prompt.rs",
+        "server/src/prompt.rs",
         &[(
             "length.div_ceil(prompts.saturating_mul(4))",
             "(length / prompts.saturating_mul(4))",
@@ -195,7 +195,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "of a long body only the beginning counts",
-        "examples/api_server/prompt.rs",
+        "server/src/prompt.rs",
         &[(
             "tokens: length.div_ceil(4),",
             "tokens: (seen.len() as u64).div_ceil(4),",
@@ -204,25 +204,25 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "tokens by number do not count",
-        "examples/api_server/prompt.rs",
+        "server/src/prompt.rs",
         &[("        self.found.lengthen(4);\n", "")],
         Catcher::Test("http", "tokens_are_counted_wherever"),
     ),
     fault(
         "parts of a message do not count",
-        "examples/api_server/prompt.rs",
+        "server/src/prompt.rs",
         &[("\"content\" | \"text\" =>", "\"content\" =>")],
         Catcher::Test("http", "tokens_are_counted_wherever"),
     ),
     fault(
         "the engine that broke off is asked again",
-        "examples/api_server/proxy.rs",
+        "server/src/proxy.rs",
         &[("        tried.push(places.engine());\n", "")],
         Catcher::Test("http", "who_broke_off"),
     ),
     fault(
         "weights of the list come later",
-        "examples/api_server/engine_list.rs",
+        "server/src/engine_list.rs",
         &[(
             "Engine::named(&entry.name).weight(entry.weight)",
             "Engine::named(&entry.name)",
@@ -231,7 +231,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "want of descriptors is an engine's fault",
-        "examples/api_server/dial.rs",
+        "server/src/dial.rs",
         &[(
             "match is_of_this_host(&error) {",
             "match is_of_this_host(&error) && error.kind() == io::ErrorKind::AddrNotAvailable {",
@@ -240,7 +240,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "connections that are not used are kept",
-        "examples/api_server/exchange.rs",
+        "server/src/engine_client.rs",
         &[(
             "since.elapsed() < KEPT_OPEN && !connection.sender.is_closed()",
             "!connection.sender.is_closed()",
@@ -249,13 +249,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a table at its cap is no warning",
-        "src/bin/headcount/warning.rs",
+        "cli/src/warning.rs",
         &[("has >= u64::from(*cap)", "has > u64::from(*cap)")],
         Catcher::Test("cli", "what_is_at_a_cap"),
     ),
     fault(
         "an engine without room for tokens is not full",
-        "src/bin/headcount/reading.rs",
+        "cli/src/reading.rs",
         &[(
             "(at(engine.max_in_flight, engine.in_flight) || at(engine.max_tokens, engine.tokens))",
             "at(engine.max_in_flight, engine.in_flight)",
@@ -264,7 +264,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "the spread minds no weight",
-        "src/bin/headcount/reading.rs",
+        "cli/src/reading.rs",
         &[(
             "f64::from(e.in_flight) / f64::from(e.weight)",
             "f64::from(e.in_flight)",
@@ -273,7 +273,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "the spread is of all engines",
-        "src/bin/headcount/reading.rs",
+        "cli/src/reading.rs",
         &[(
             ".filter(|e| e.state == EngineState::Active)",
             ".filter(|e| e.state != EngineState::Leaving)",
@@ -282,7 +282,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a number goes before a name",
-        "src/bin/headcount/find.rs",
+        "cli/src/find.rs",
         &[(
             "ids.get(name).copied().or_else(by_number)",
             "by_number().or_else(|| ids.get(name).copied())",
@@ -291,13 +291,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a file that is called as an engine is the table",
-        "src/bin/headcount/source.rs",
+        "cli/src/table_arg.rs",
         &[("has_slash(word) && fs", "(has_slash(word) || true) && fs")],
         Catcher::Test("cli", "a_name_goes_before"),
     ),
     fault(
         "metrics show what waits as running",
-        "src/bin/headcount/metrics/exposition.rs",
+        "metrics/src/lib.rs",
         &[(
             "running.with_label_values(&label).set(stats.running.into());",
             "running.with_label_values(&label).set(stats.waiting.into());",
@@ -306,7 +306,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "metrics show the cap on tokens as that on requests",
-        "src/bin/headcount/metrics/exposition.rs",
+        "metrics/src/lib.rs",
         &[(
             "if let Some(cap) = view.max_in_flight {",
             "if let Some(cap) = view.max_tokens {",
@@ -315,7 +315,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "metrics show a frontend's requests as its tokens",
-        "src/bin/headcount/metrics/exposition.rs",
+        "metrics/src/lib.rs",
         &[(
             ".set(frontend.tokens as f64)",
             ".set(frontend.in_flight as f64)",
@@ -324,13 +324,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "metrics show no weight",
-        "src/bin/headcount/metrics/exposition.rs",
+        "metrics/src/lib.rs",
         &[(".set(exact(engine.weight))", ".set(1.0)")],
         Catcher::Test("cli", "a_scrape_says"),
     ),
     fault(
         "metrics show milliseconds as seconds",
-        "src/bin/headcount/metrics/exposition.rs",
+        "metrics/src/lib.rs",
         &[(
             "|since| since.as_secs_f64()",
             "|since| since.as_millis() as f64",
@@ -339,7 +339,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "top shows the least busy first",
-        "src/bin/headcount/top/app.rs",
+        "cli/src/top/app.rs",
         &[("b.total_cmp(a)", "a.total_cmp(b)")],
         Catcher::Test("cli", "the_busiest_comes_first"),
     ),

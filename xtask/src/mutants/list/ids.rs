@@ -5,7 +5,7 @@ use super::{Catcher, Mutant, fault};
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a change by an id goes by the slot alone",
-        "src/engine_id.rs",
+        "src/table/engine_id.rs",
         &[(
             "engines.generation(self.index) == self.generation",
             "engines.generation(self.index) >= self.generation",
@@ -29,7 +29,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a change by an id looks for its engine before it begins",
-        "src/engine_list.rs",
+        "src/table/change.rs",
         &[(
             "let is_it = || engine.is_in(&engines);",
             "let was_it = engine.is_in(&engines);\n        let is_it = || was_it;",
@@ -38,7 +38,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "weights and caps are changed by the slot",
-        "src/engine_list.rs",
+        "src/table/change.rs",
         &[(
             "RowState::Removed || !which.is_in(&engines)",
             "RowState::Removed",
@@ -47,7 +47,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a pin by an id goes by the slot",
-        "src/choose.rs",
+        "src/frontend/choose/mod.rs",
         &[(
             "RowState::Removed && which.is_in(&self.engines)",
             "RowState::Removed",
@@ -56,7 +56,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an id stands for whichever engine a view shows in its slot",
-        "src/engine_id.rs",
+        "src/table/engine_id.rs",
         &[(
             "(self.generation == ANY || self.generation == id.generation)",
             "(self.generation == ANY || self.generation <= id.generation)",
@@ -65,7 +65,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine that comes back with requests in flight is made a new one",
-        "src/engine_list.rs",
+        "src/table/change.rs",
         &[(
             "vacant = Some((slot, word.value() == 0));",
             "vacant = Some((slot, true));",
@@ -74,7 +74,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine that comes back without requests is taken for the old one",
-        "src/engine_list.rs",
+        "src/table/change.rs",
         &[(
             "vacant = Some((slot, word.value() == 0));",
             "vacant = Some((slot, false));",
@@ -83,7 +83,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a newcomer is shown the statistics of the engine before it",
-        "src/stats.rs",
+        "src/publication/read.rs",
         &[(
             "published.len() < into.len() || !none_arrived",
             "published.len() < into.len()",
@@ -92,7 +92,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "what a publication leaves out is what was read before",
-        "src/stats.rs",
+        "src/publication/read.rs",
         &[(
             "published.len() < into.len() || !none_arrived",
             "!none_arrived",
@@ -101,31 +101,31 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "who comes is not counted",
-        "src/engines.rs",
+        "src/table/engines.rs",
         &[("arrivals).fetch_add(1,", "arrivals).fetch_add(0,")],
         Catcher::Test("publishing", "statistics_of_an_engine"),
     ),
     fault(
         "an engine's weight is set, and its cap on tokens goes",
-        "src/engines.rs",
+        "src/table/engines.rs",
         &[("            .max_tokens(self.max_tokens(slot))\n", "")],
         Catcher::Test("engines", "a_change_of_an_engine_leaves"),
     ),
     fault(
         "the highest cap on tokens is shown as none",
-        "src/view.rs",
+        "src/inspect/view.rs",
         &[("*cap < MAX_TOKENS", "*cap < MAX_TOKENS - 1")],
         Catcher::Test("engines", "a_change_of_an_engine_leaves"),
     ),
     fault(
         "a name may have control characters that are not ASCII",
-        "src/engine.rs",
+        "src/table/engine.rs",
         &[("char::is_control", "|c: char| c.is_ascii_control()")],
         Catcher::Test("engines", "what_an_engine_cannot_be"),
     ),
     fault(
         "the length of a name is counted in characters",
-        "src/engine.rs",
+        "src/table/engine.rs",
         &[(
             "match self.name.len() {",
             "match self.name.chars().count() {",
@@ -134,7 +134,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "tables are taken for alike whose engines differ in their caps on tokens",
-        "src/difference.rs",
+        "src/table/configuration/difference.rs",
         &[(
             "        (\"max_tokens\", tokens(found), tokens(asked)),\n",
             "",
@@ -143,13 +143,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "requests that wait are shown as running",
-        "src/bin/headcount/show/json.rs",
+        "cli/src/show/json.rs",
         &[("running: stats.running,", "running: stats.waiting,")],
         Catcher::Test("cli", "json_says_of_each_engine"),
     ),
     fault(
         "requests that were admitted are shown as finished",
-        "src/bin/headcount/show/text.rs",
+        "cli/src/show/text.rs",
         &[(
             "short(engine.finished_total)",
             "short(engine.admitted_total)",
@@ -158,25 +158,25 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a probe brings up whichever engine has the slot",
-        "examples/api_server/probe.rs",
+        "server/src/probe.rs",
         &[("up_if_down(engine.id)", "up_if_down(engine.index)")],
         Catcher::Test("http", "a_probe_of_an_engine_that_is_gone"),
     ),
     fault(
         "the server has a limit of its own for names",
-        "examples/api_server/address.rs",
+        "server/src/address.rs",
         &[("0..=MAX_NAME_LEN => Ok(address)", "0..=112 => Ok(address)")],
         Catcher::Test("http", "an_engine_may_have_the_longest_name"),
     ),
     fault(
         "the command removes whichever engine has the slot",
-        "src/bin/headcount/engines.rs",
+        "cli/src/engines.rs",
         &[("table.remove(engine)", "table.remove(engine.index())")],
         Catcher::Test("cli", "an_engine_that_is_replaced"),
     ),
     fault(
         "the command weighs whichever engine has the slot",
-        "src/bin/headcount/engines.rs",
+        "cli/src/engines.rs",
         &[(
             "set_weight(engine.id, weight)",
             "set_weight(engine.id.index(), weight)",
@@ -185,7 +185,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "the command caps whichever engine has the slot",
-        "src/bin/headcount/cap.rs",
+        "cli/src/cap.rs",
         &[(
             "set_max_in_flight(engine.id, requests.0)",
             "set_max_in_flight(engine.id.index(), requests.0)",

@@ -5,7 +5,7 @@ use super::{Catcher, Mutant, fault};
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a list that begins with a byte order mark makes no sense",
-        "examples/api_server/engine_list.rs",
+        "server/src/engine_list.rs",
         &[(
             "text.strip_prefix('\\u{feff}')",
             "text.strip_prefix('\\u{fffe}')",
@@ -14,13 +14,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a list that is a pipe keeps the parent waiting",
-        "examples/api_server/engine_list.rs",
+        "server/src/engine_list.rs",
         &[("        .custom_flags(libc::O_NONBLOCK)\n", "")],
         Catcher::Test("http", "a_list_that_is_a_pipe"),
     ),
     fault(
         "a hangup without a file undoes what an operator has changed",
-        "examples/api_server/parent.rs",
+        "server/src/parent.rs",
         &[(
             "            None => Err(Error::NoFile),\n",
             "            None => engine_list::read(self.options).and_then(|list| {\n                engine_list::apply(self.deployment, &list.unwrap_or_default(), self.options)\n            }),\n",
@@ -29,7 +29,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a row that is no address is tried for ever",
-        "examples/api_server/dial.rs",
+        "server/src/dial.rs",
         &[(
             "Failure::Engine(io::Error::other(why)))?;",
             "Failure::NoAddress(io::Error::other(why)))?;",
@@ -38,28 +38,28 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a cap in tokens that has no effect is said like any other",
-        "examples/api_server/configuration.rs",
+        "server/src/configuration.rs",
         &[("cap.is_some() && !counts_tokens", "false")],
         Catcher::Test("http", "a_cap_in_tokens_is_said"),
     ),
     fault(
         "a list of engines in one option is taken for a path",
-        "examples/api_server/address.rs",
+        "server/src/address.rs",
         &[("rest.contains([',', ';'])", "rest.contains(';')")],
         Catcher::Test("http", "engines_that_are_given_in_another_form"),
     ),
     fault(
         "workers wait for ever for room that a table never has",
-        "examples/api_server/parent.rs",
+        "server/src/parent.rs",
         &[(
-            "usize::from(options.workers) > facts.max_frontends",
-            "facts.max_frontends == 0",
+            "usize::from(options.workers) > dimensions.max_frontends",
+            "dimensions.max_frontends == 0",
         )],
         Catcher::Test("http", "a_table_that_is_too_small"),
     ),
     fault(
         "what an operator does to the caps of all is not said",
-        "examples/api_server/configuration.rs",
+        "server/src/configuration.rs",
         &[(
             "changes_of_caps(before.total, self.total)",
             "changes_of_caps(self.total, self.total)",
@@ -68,13 +68,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a full pipe stops the process that writes",
-        "examples/api_server/notice.rs",
+        "server/src/log.rs",
         &[("        if !has_thread {\n", "        if has_thread {\n")],
         Catcher::Test("http", "the_end_does_not_wait"),
     ),
     fault(
         "lines wait without end",
-        "examples/api_server/notice.rs",
+        "server/src/log.rs",
         &[(
             "self.is_full |= self.entries.len() >= WAITING;",
             "self.is_full |= self.entries.len() >= usize::MAX;",
@@ -83,7 +83,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "the end loses lines",
-        "examples/api_server/notice.rs",
+        "server/src/log.rs",
         &[(
             "        while queue.is_busy() {\n",
             "        while queue.is_writing {\n",
@@ -92,31 +92,31 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "what is missing in the log is not said at the end",
-        "examples/api_server/notice.rs",
+        "server/src/log.rs",
         &[("    if left > 0 {\n", "    if false {\n")],
         Catcher::Test("http", "the_end_does_not_wait"),
     ),
     fault(
         "a line of the log is longer than a pipe takes in one piece",
-        "examples/api_server/record.rs",
+        "server/src/record.rs",
         &[("const ID: usize = 512;", "const ID: usize = 51_200;")],
         Catcher::Test("http", "lines_of_the_access_log"),
     ),
     fault(
         "a client that leaves has no engine in the log",
-        "examples/api_server/proxy.rs",
+        "server/src/proxy.rs",
         &[("            at.comes_to(&engine);\n", "")],
         Catcher::Test("http", "a_client_that_leaves_before_the_answer_has"),
     ),
     fault(
         "the end tells no client that it cuts its request",
-        "examples/api_server/worker.rs",
+        "server/src/worker.rs",
         &[("    worker.cuts.send_replace(true);\n", "")],
         Catcher::Test("http", "what_the_time_for_the_end_cuts"),
     ),
     fault(
         "a second signal loses the lines of what it cuts",
-        "examples/api_server/workers.rs",
+        "server/src/workers.rs",
         &[(
             "child::cut(&mut worker).await;",
             "let _ = worker.kill().await;",
@@ -125,7 +125,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "standard output has more than the access log",
-        "examples/api_server/parent.rs",
+        "server/src/parent.rs",
         &[(
             "        true => say(line),\n",
             "        true => tell(line),\n",
@@ -134,13 +134,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a supervisor that does not read stops the parent",
-        "examples/api_server/systemd.rs",
+        "server/src/systemd.rs",
         &[("            socket.set_nonblocking(true)?;\n", "")],
         Catcher::Test("http", "a_supervisor_that_does_not_read"),
     ),
     fault(
         "a failure to accept is said again after each success",
-        "examples/api_server/worker.rs",
+        "server/src/worker.rs",
         &[(
             "                    self.in_a_row.set(self.in_a_row.get().saturating_sub(1));\n",
             "                    self.in_a_row.set(self.in_a_row.get().saturating_sub(1));\n                    self.failures.borrow_mut().clear();\n",
@@ -149,7 +149,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a mock engine answers any path",
-        "examples/api_server/mock_engine.rs",
+        "server/src/mock_engine.rs",
         &[(
             "            _ => return Ok(not_found(&path)),\n",
             "            _ => {}\n",

@@ -5,7 +5,7 @@ use super::{Catcher, Mutant, fault};
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a client that leaves before the answer is seen only by what it sends",
-        "examples/api_server/client.rs",
+        "server/src/client.rs",
         &[(
             "let _ = self.connection.stream.ready(Interest::PRIORITY).await;",
             "std::future::pending::<()>().await;",
@@ -14,49 +14,49 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "bytes that nobody reads are taken for leaving",
-        "examples/api_server/client.rs",
+        "server/src/client.rs",
         &[("ready(Interest::PRIORITY)", "ready(Interest::READABLE)")],
         Catcher::Test("http", "requests_behind_one_another"),
     ),
     fault(
         "an answer under way does not see its client leave",
-        "examples/api_server/answer.rs",
+        "server/src/answer.rs",
         &[("if next.is_pending()\n", "if next.is_ready()\n")],
         Catcher::Test("http", "who_leaves_within_the_answer"),
     ),
     fault(
         "an answer that was cut looks whole to a client of old",
-        "examples/api_server/client.rs",
+        "server/src/client.rs",
         &[("let _ = self.connection.stream.set_zero_linger();", "")],
         Catcher::Test("http", "an_answer_that_is_cut"),
     ),
     fault(
         "a connection with two lengths is used again",
-        "examples/api_server/framing.rs",
+        "server/src/framing.rs",
         &[("    Ok(is_clear && is_new)\n", "    Ok(is_new)\n")],
         Catcher::Test("http", "a_connection_with_two_lengths"),
     ),
     fault(
         "a connection to an engine of old is used again",
-        "examples/api_server/framing.rs",
+        "server/src/framing.rs",
         &[("Ok(is_clear && is_new)", "Ok(is_clear)")],
         Catcher::Test("http", "an_engine_of_old_gets_each"),
     ),
     fault(
         "a connection goes on after a request that others may see differently",
-        "examples/api_server/refusal.rs",
+        "server/src/error_response.rs",
         &[("                | Self::TransferCoding\n", "")],
         Catcher::Test("http", "end_or_coding_is_unclear_is_refused"),
     ),
     fault(
         "a length goes on beside chunks",
-        "examples/api_server/framing.rs",
+        "server/src/framing.rs",
         &[("length.filter(|_| is_clear && ", "length.filter(|_| ")],
         Catcher::Test("http", "goes_by_its_chunks"),
     ),
     fault(
         "a coding of an answer is forgotten",
-        "examples/api_server/framing.rs",
+        "server/src/framing.rs",
         &[(
             "if matches!(coding, Coding::Other | Coding::Several) {",
             "if false {",
@@ -65,7 +65,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a body in chunks is left out where few have one",
-        "examples/api_server/framing.rs",
+        "server/src/framing.rs",
         &[(
             "            headers.insert(header::TRANSFER_ENCODING, chunked);\n",
             "            let _ = chunked;\n",
@@ -74,13 +74,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine that has finished waits for a slow reader",
-        "examples/api_server/worker.rs",
+        "server/src/worker.rs",
         &[(".max_buf_size(ANSWER_HELD)", ".max_buf_size(8192)")],
         Catcher::Test("http", "an_engine_that_has_finished"),
     ),
     fault(
         "a batch counts as one",
-        "examples/api_server/prompt.rs",
+        "server/src/prompt.rs",
         &[(
             "let requests = prompts.saturating_mul(self.answers.max(1));",
             "let requests = prompts.min(1);",
@@ -89,31 +89,31 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a batch is spread over engines",
-        "examples/api_server/places.rs",
+        "server/src/places.rs",
         &[(".tokens(of_each).pin(first.engine())", ".tokens(of_each)")],
         Catcher::Test("http", "several_are_placed_at_one"),
     ),
     fault(
         "a batch that fits nowhere takes a place for a moment",
-        "examples/api_server/room.rs",
+        "server/src/room.rs",
         &[("Self::Nowhere(nearest.id)", "Self::But(Vec::new())")],
         Catcher::Test("http", "a_batch_that_is_refused_changes_nothing"),
     ),
     fault(
         "a batch looks at the caps of engines only",
-        "examples/api_server/room.rs",
+        "server/src/room.rs",
         &[(" || !fits(left_in_all(&view))", "")],
         Catcher::Test("http", "a_batch_that_is_refused_changes_nothing"),
     ),
     fault(
         "an engine without room for a batch hides others",
-        "examples/api_server/places.rs",
+        "server/src/places.rs",
         &[("closed.extend(full)", "drop(full)")],
         Catcher::Test("http", "does_not_hide_one_with_room"),
     ),
     fault(
         "an estimate that is too large is refused for ever",
-        "examples/api_server/places.rs",
+        "server/src/places.rs",
         &[(
             "if self.tokens <= most.tokens {",
             "if self.tokens <= u32::MAX {",
@@ -122,7 +122,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "the engine is blamed for a slow client",
-        "examples/api_server/exchange.rs",
+        "server/src/engine_client.rs",
         &[(
             "waited.as_ref().map_or(Duration::ZERO, Waited::so_far)",
             "waited.as_ref().map_or(Duration::ZERO, |_| Duration::ZERO)",
@@ -131,7 +131,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a client that drips keeps its place",
-        "examples/api_server/patience.rs",
+        "server/src/idle_timeout.rs",
         &[(
             "self.limit().saturating_sub(self.waited.so_far());",
             "self.limit();",
@@ -140,13 +140,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a body is asked for that has no place",
-        "examples/api_server/proxy.rs",
+        "server/src/proxy.rs",
         &[("true => room::check(worker),", "true => Ok(()),")],
         Catcher::Test("http", "a_body_is_asked_for"),
     ),
     fault(
         "an engine that closed an idle connection is given up",
-        "examples/api_server/exchange.rs",
+        "server/src/engine_client.rs",
         &[(
             "Some(again) if used_before => {",
             "Some(again) if used_before && is_unsent => {",
@@ -155,7 +155,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a target that is none is the path of all",
-        "examples/api_server/framing.rs",
+        "server/src/framing.rs",
         &[(
             "_ => method == Method::CONNECT,",
             "_ => method != Method::TRACE,",
@@ -164,13 +164,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a connection goes on sending what is not waited for",
-        "examples/api_server/dial.rs",
+        "server/src/dial.rs",
         &[("self.task.abort();", "{}")],
         Catcher::Test("http", "engines_that_do_not_read::"),
     ),
     fault(
         "a host and a fragment are an empty path",
-        "examples/api_server/proxy.rs",
+        "server/src/proxy.rs",
         &[(
             "path.map(Uri::from).filter(|uri| !uri.path().is_empty());",
             "path.map(Uri::from);",
@@ -179,7 +179,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "what only lenient readers take for JSON counts as one request",
-        "examples/api_server/prompt.rs",
+        "server/src/prompt.rs",
         &[(
             "if !found.is_json && json::begins_object(body) {",
             "if false {",
@@ -188,19 +188,19 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "numbers that are none are no JSON",
-        "examples/api_server/json.rs",
+        "server/src/json.rs",
         &[("push_str(number(word))", "push_str(word)")],
         Catcher::Test("http", "what_python_takes_for_json"),
     ),
     fault(
         "halves of surrogate pairs are no JSON",
-        "examples/api_server/json.rs",
+        "server/src/json.rs",
         &[("(Some(0xD800..=0xDFFF), _) => ", "(Some(1), _) => ")],
         Catcher::Test("http", "what_python_takes_for_json"),
     ),
     fault(
         "a type that is not JSON hides JSON",
-        "examples/api_server/places.rs",
+        "server/src/places.rs",
         &[(
             "is_media(headers) && !json::begins_object(body)",
             "is_media(headers)",
@@ -209,7 +209,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a number of answers with a point in a text is none",
-        "examples/api_server/count.rs",
+        "server/src/count.rs",
         &[(
             ".or_else(|| fraction().map(|count| count as u64))",
             ".or_else(|| fraction().and(None))",
@@ -218,7 +218,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "prompts that are embedded are one",
-        "examples/api_server/prompt.rs",
+        "server/src/prompt.rs",
         &[(
             "\"prompt_embeds\" => Field::Embedded,",
             "\"prompt_embeds\" => Field::Other,",
@@ -227,19 +227,19 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "texts that are ranked count as one, where there are messages too",
-        "examples/api_server/prompt.rs",
+        "server/src/prompt.rs",
         &[("Some(_) => self.pairs_of_texts,", "Some(_) => 0,")],
         Catcher::Test("http", "a_request_counts_as_it_does_in_the_router"),
     ),
     fault(
         "what is nested too deeply to be counted counts as one",
-        "examples/api_server/prompt.rs",
+        "server/src/prompt.rs",
         &[("if found.is_too_deep {", "if false {")],
         Catcher::Test("http", "nested_too_deeply"),
     ),
     fault(
         "pages are given whatever the framing",
-        "examples/api_server/status.rs",
+        "server/src/status.rs",
         &[
             ("    framing::check_request(head)?;\n", ""),
             (
@@ -251,7 +251,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "one request fills an engine that has no cap",
-        "examples/api_server/places.rs",
+        "server/src/places.rs",
         &[(
             "map_or(MOST_TOKENS, |n| n.min(MOST_TOKENS));",
             "unwrap_or(u32::MAX - MOST_TOKENS + MOST_TOKENS);",
@@ -260,7 +260,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine that is slow to read is taken for one that is gone",
-        "examples/api_server/keepalive.rs",
+        "server/src/keepalive.rs",
         &[(
             "Self::new(options.engine_keepalive, None)",
             "Self::new(options.engine_keepalive, Some(Duration::ZERO))",
@@ -269,7 +269,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "what gets lost on the way to an engine keeps its place",
-        "examples/api_server/keepalive.rs",
+        "server/src/keepalive.rs",
         &[(
             "got == 0 && was_asked && silent >= idle * 2",
             "got > 0 && was_asked && silent >= idle * 2",
@@ -278,13 +278,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine talks as long as it likes before it answers",
-        "examples/api_server/exchange.rs",
+        "server/src/engine_client.rs",
         &[("        connection.heard.begins();\n", "")],
         Catcher::Test("http", "talks_and_does_not_answer"),
     ),
     fault(
         "an answer is as short as what may be said before it",
-        "examples/api_server/exchange.rs",
+        "server/src/engine_client.rs",
         &[("        connection.heard.ends();\n", "")],
         Catcher::Test("http", "an_engine_may_say_that_it_works"),
     ),

@@ -2,10 +2,10 @@
 
 use super::{Catcher, Mutant, fault};
 
-const LOCK: &str = "src/file/lock.rs";
-const OPEN: &str = "src/file/open.rs";
-const PASS: &str = "src/file/pass.rs";
-const PATH: &str = "src/path_state.rs";
+const LOCK: &str = "src/shm/lock.rs";
+const OPEN: &str = "src/shm/open.rs";
+const PASS: &str = "src/table/inherit.rs";
+const PATH: &str = "src/table/path_state.rs";
 const REGISTRY: &str = "src/algorithm/registry.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
@@ -97,13 +97,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "who joins does not wait for the reaper of the last place",
-        "src/seat.rs",
+        "src/frontend/membership.rs",
         &[("const LOOKS: u32 = 20;", "const LOOKS: u32 = 1;")],
         Catcher::Test("crashes", "k1_who_joins_waits"),
     ),
     fault(
         "who has created a table has no lock file to reap with",
-        "src/options.rs",
+        "src/table/options.rs",
         &[(
             "        table.reap()?; // of nothing, for its lock file\n",
             "",
@@ -187,7 +187,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "verify does not look at the path",
-        "src/verify/header.rs",
+        "src/inspect/verify/header.rs",
         &[(
             "            && state.is_split()\n",
             "            && !state.is_split() && state.is_split()\n",
@@ -196,13 +196,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a reaper does not look at the path",
-        "src/reaper.rs",
+        "src/table/reaper.rs",
         &[(".or_else(|| table.path_trouble())", "")],
         Catcher::Test("file", "those_who_use_a_table"),
     ),
     fault(
         "a table that was replaced is forgotten while frontends live in it",
-        "src/bin/headcount/source.rs",
+        "cli/src/table_arg.rs",
         &[(
             "            all.len() > count\n",
             "            all.len() < count\n",
@@ -211,7 +211,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a deployment says again and again that its table was removed",
-        "examples/api_server/table_path.rs",
+        "server/src/table_path.rs",
         &[(
             "if state != last && (state.is_split()",
             "if (state.is_split()",
@@ -235,7 +235,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a frontend leaves without saying so",
-        "src/seat.rs",
+        "src/frontend/membership.rs",
         &[(
             "        registry.vacate(self.slot);",
             "        let _ = (registry, self.slot);",
@@ -244,7 +244,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a table with another number of lanes is opened",
-        "src/difference.rs",
+        "src/table/configuration/difference.rs",
         &[(
             "(\"lanes\", self.lanes.map(number), number(geometry.lanes)),",
             "(\"lanes\", None, number(geometry.lanes)),",
@@ -253,7 +253,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a table with another cap in tokens is opened",
-        "src/difference.rs",
+        "src/table/configuration/difference.rs",
         &[(
             "                asked_cap(self.max_tokens, configured.has_max_tokens(self.max_tokens)),\n",
             "                None,\n",

@@ -2,15 +2,16 @@
 
 use super::{Catcher, Mutant, fault};
 
-const FORK: &str = "src/file/fork.rs";
-const FRONTEND: &str = "src/frontend.rs";
-const HOLD: &str = "src/algorithm/hold.rs";
-const KEPT: &str = "src/file/kept.rs";
+const FORK: &str = "src/shm/fork.rs";
+const FRONTEND: &str = "src/frontend/mod.rs";
+const LIFETIME: &str = "src/algorithm/lifetime.rs";
+const KEPT: &str = "src/shm/kept.rs";
 const OWNER: &str = "src/algorithm/owner.rs";
-const REAPER: &str = "src/reaper.rs";
-const RETIRED: &str = "src/algorithm/retired.rs";
-const SEAT: &str = "src/seat.rs";
-const THREAD: &str = "src/thread.rs";
+const REAPER: &str = "src/table/reaper.rs";
+const RETIRED: &str = "src/algorithm/lifetime/retired.rs";
+const MEMBERSHIP: &str = "src/frontend/membership.rs";
+const LANES: &str = "src/frontend/lanes.rs";
+const THREAD: &str = "src/frontend/thread.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
     // -- Threads and lanes -----------------------------------------------------------------------
@@ -80,7 +81,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "lanes are given by the number of a thread in its process",
-        SEAT,
+        LANES,
         &[(
             "let owners = self.lanes[..self.owned].iter().map(|lane| &lane.owner);",
             "let owners = self.lanes[..self.owned].iter().skip(me.slot()).take(1).map(|lane| &lane.owner);",
@@ -89,7 +90,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "in a child lanes are given by the number of a thread in its process",
-        SEAT,
+        LANES,
         &[(
             "let owners = self.lanes[..self.owned].iter().map(|lane| &lane.owner);",
             "let owners = self.lanes[..self.owned].iter().skip(me.slot()).take(1).map(|lane| &lane.owner);",
@@ -98,7 +99,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a thread enters a lane of its own that it is in",
-        HOLD,
+        LIFETIME,
         &[(
             "        let free = self.busy.load(Ordering::Relaxed) == 0;
 ",
@@ -145,7 +146,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "who closes does not see that a lane is busy",
-        HOLD,
+        LIFETIME,
         &[(
             "        fence(Ordering::SeqCst);
 ",
@@ -156,7 +157,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "whether all handles are gone is looked at after the permit's end",
-        HOLD,
+        LIFETIME,
         &[
             (
                 "        let is_closed = handles.is_closed();
@@ -270,7 +271,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a descriptor is taken off the list while a fork may be copying it",
         FORK,
         &[(
-            "        Process::get()?.wait_for_forks();\n",
+            "        ProcessPage::get()?.wait_for_forks();\n",
             "        Process::get()?;\n",
         )],
         Catcher::Unit("k3_a_descriptor_stays_on_the_list"),
@@ -300,14 +301,17 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a fork in a policy goes unnoticed when there is no room",
         FRONTEND,
-        &[("        if !self.seat.is_ours() {", "        if false {")],
+        &[(
+            "        if !self.membership.is_ours() {",
+            "        if false {",
+        )],
         Catcher::Test("forks", "k3_a_fork_inside_a_policy"),
     ),
     fault(
         "a child asks its parent's reaper",
         REAPER,
         &[(
-            "        if !self.birth.is_here() {
+            "        if !self.process.is_current() {
             // The thread may",
             "        if false {
             // The thread may",
@@ -318,7 +322,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a child waits for its parent's reaper",
         REAPER,
         &[(
-            "        if !self.birth.is_here() {
+            "        if !self.process.is_current() {
             // A forked",
             "        if false {
             // A forked",
@@ -334,7 +338,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "only the first death is found by a route at the cap",
-        SEAT,
+        MEMBERSHIP,
         &[(
             "        self.last_reap.store(now, Ordering::Relaxed);",
             "        self.last_reap.store(u64::MAX, Ordering::Relaxed);",
@@ -343,7 +347,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a mapping is taken to keep a lock on any file system",
-        "src/file/kept.rs",
+        "src/shm/kept.rs",
         &[(
             "Ok(is_locked(table, canary.byte)?.then_some(canary))",
             "Ok((canary.byte > 0).then_some(canary))",
@@ -361,7 +365,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a custom policy is asked anew without end",
-        "src/frontend.rs",
+        "src/frontend/mod.rs",
         &[(
             "        for _ in 0..attempts {",
             "        for _ in 0..u64::from(attempts) << 32 {",

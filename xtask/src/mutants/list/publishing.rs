@@ -2,7 +2,7 @@
 
 use super::{A_LOCK_ORDERS, Catcher, Mutant, fault};
 
-const LATCH: &str = "src/algorithm/latch.rs";
+const LATCH: &str = "src/algorithm/seqlatch.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
     fault(

@@ -4,8 +4,8 @@ use super::{Catcher, Mutant, fault};
 
 const SCAN: &str = "src/algorithm/scan.rs";
 const NAME: &str = "src/algorithm/name.rs";
-const ENGINE_LIST: &str = "src/engine_list.rs";
-const APPLY: &str = "src/apply.rs";
+const ENGINE_LIST: &str = "src/table/change.rs";
+const APPLY: &str = "src/table/configuration/apply.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
@@ -18,23 +18,23 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Step("Route-TieAndPin"),
     ),
     fault(
-        "stepped: a choice by count does not look at the roster again",
+        "stepped: a choice by count does not look at the hints again",
         SCAN,
         &[(
-            "            && self.roster() == roster;",
-            "            && self.roster().in_use() > 0;",
+            "            && self.hints() == hints;",
+            "            && self.hints().in_use() > 0;",
         )],
         Catcher::Step("Route-LowerWeight"),
     ),
     fault(
         "stepped: a failed attempt uses a turn up",
-        "src/operation.rs",
+        "src/frontend/operation.rs",
         &[("tied = is_tied;", "tied |= is_tied;")],
         Catcher::Step("RouteTied-PinTwo"),
     ),
     fault(
         "stepped: a newcomer is shown the statistics of the engine before",
-        "src/stats.rs",
+        "src/publication/read.rs",
         &[(
             "let none_arrived = reading.arrivals() == self.engines().arrivals();",
             "let none_arrived = reading.arrivals() <= self.engines().arrivals();",
@@ -115,12 +115,12 @@ pub(super) const FAULTS: &[Mutant] = &[
         "src/algorithm/place.rs",
         &[
             (
-                "        self.update_roster(|roster| roster.with_total_cap(true));\n",
+                "        self.update_hints(|hints| hints.with_total_cap(true));\n",
                 "",
             ),
             (
                 "        self.announce_all();\n        self.announce_all();\n",
-                "        self.announce_all();\n        self.announce_all();\n        self.update_roster(|roster| roster.with_total_cap(!caps.is_none()));\n",
+                "        self.announce_all();\n        self.announce_all();\n        self.update_hints(|hints| hints.with_total_cap(!caps.is_none()));\n",
             ),
         ],
         Catcher::Crash("Apply"),

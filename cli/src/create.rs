@@ -1,0 +1,105 @@
+//! `headcount create`.
+
+use crate::caps::{self, TotalCaps};
+use crate::engine_form::EngineList;
+use crate::failure::{Failure, Outcome};
+use crate::format::count;
+use crate::output::{self, printable, printable_path};
+use crate::table_arg::named_or_variable;
+use clap::Args;
+use headcount::{EngineView, Table};
+use std::path::PathBuf;
+
+/// Create a table, on which all memory is reserved at once.
+#[derive(Args, Debug)]
+pub(crate) struct Create {
+    /// Where: on a tmpfs, such as /dev/shm/llama [env: HEADCOUNT_TABLE].
+    #[arg(value_hint = clap::ValueHint::FilePath)]
+    path: Option<PathBuf>,
+    #[command(flatten)]
+    engines: EngineList,
+    #[command(flatten)]
+    totals: TotalCaps,
+    /// How many engines there is room for, 1 to 4096 [default: 64, or as many as are given].
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    max_engines: Option<usize>,
+    /// How many frontends can join, 1 to 4095 [default: 64].
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    frontends: Option<usize>,
+    /// How many threads of one frontend can route at the very same time [default: 4].
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    lanes: Option<usize>,
+    /// Permission bits of the file, octal.
+    #[arg(long, value_name = "MODE", default_value = "0600", value_parser = octal)]
+    mode: u32,
+}
+
+impl Create {
+    pub(crate) fn run(self) -> Result<Outcome, Failure> {
+        let path = named_or_variable(self.path)?;
+        let engines = self.engines.read()?;
+        if engines.is_empty() && self.max_engines.is_none() {
+            let advice = ", or --max-engines if they are added later";
+            return Err(self.engines.none(advice));
+        }
+        let mut options = self.totals.set_in(Table::options().mode(self.mode));
+        for engine in engines {
+            options = options.engine(engine);
+        }
+        if let Some(count) = self.max_engines {
+            options = options.max_engines(count);
+        }
+        if let Some(count) = self.frontends {
+            options = options.max_frontends(count);
+        }
+        if let Some(count) = self.lanes {
+            options = options.lanes(count);
+        }
+        output::print(&created(&options.create(&path)?))?;
+        Ok(Outcome::Fine)
+    }
+}
+
+/// What was created, so that a slip of the pen is seen.
+fn created(table: &Table) -> String {
+    let (dimensions, view) = (table.dimensions(), table.view());
+    let mut said = format!(
+        "created {}: {} (room for {}), room for {}, {} bytes\n",
+        printable_path(table.path()),
+        count(dimensions.engines as u64, "engine"),
+        dimensions.max_engines,
+        count(dimensions.max_frontends as u64, "frontend"),
+        dimensions.size
+    );
+    for engine in &view.engines {
+        let (id, name) = (engine.id, printable(&engine.name));
+        said += &format!("  {id} {name}: {}\n", described(engine));
+    }
+    match view.engines.is_empty() {
+        true => said += "! no engine takes requests; `headcount add` gives it some\n",
+        false => {
+            let caps = caps::said(view.max_in_flight, view.max_tokens);
+            said += &format!("  all engines together: {caps}\n");
+        }
+    }
+    said
+}
+
+/// What an engine can do.
+pub(crate) fn described(engine: &EngineView) -> String {
+    format!(
+        "weight {}, {}",
+        engine.weight,
+        caps::said(engine.max_in_flight, engine.max_tokens)
+    )
+}
+
+fn octal(text: &str) -> Result<u32, String> {
+    u32::from_str_radix(text, 8)
+        .ok()
+        .filter(|mode| *mode <= 0o777 && mode & 0o600 == 0o600)
+        .ok_or_else(|| {
+            "permission bits are octal, and let the owner read and write: 0600, 0660 or 0666, say"
+                .to_owned()
+        })
+}

@@ -1,0 +1,204 @@
+//! The table as JSON. [`DESCRIPTION`] and docs/cli.md describe it; keep them one.
+
+use crate::failure::Failure;
+use crate::output::printable_json;
+use crate::reading::Reading;
+use crate::warning::Warning;
+use headcount::{EngineView, FrontendView};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::UNIX_EPOCH;
+
+/// Grows when a field changes its meaning or goes away, and not when one is added.
+const SCHEMA: u32 = 1;
+
+/// What is in it, for those who have the command and not its documentation.
+pub(crate) const DESCRIPTION: &str = "\
+JSON: one object. null stands for none, or not known. Fields may be added;
+`schema` grows when one changes its meaning or goes away.
+
+  schema      1
+  path        the table
+  in_flight   requests in flight on all engines
+  spread      the most loaded active engine less the least, in requests for
+              each unit of weight
+  engines     of each: index, name, state (active, draining, down, or leaving:
+              removed with requests in flight), weight, in_flight, share (of
+              all that is in flight, 0 to 1), tokens (in flight),
+              max_in_flight and max_tokens (its caps), admitted_total and
+              finished_total (since it was added), stats (as published last:
+              waiting, running, kv_usage from 0 to 1, and sampled_in_flight,
+              what was counted then)
+  frontends   of each: slot, pid, alive, in_flight, tokens, joined_at (seconds
+              of the Unix epoch)
+  publisher   its pid
+  deployment  the pid of the process that says which engines there are
+  refusals_total
+              calls refused since the table was created: engine_requests,
+              engine_tokens (each engine was at that cap), table_requests,
+              table_tokens (the table was), unavailable (no engine was active)
+  snapshot    age_seconds, stale (older than --stale-after), words (the
+              publisher's own two)
+  table       format, size (bytes), mode, max_engines, max_frontends and lanes
+              (what there is room for), max_in_flight and max_tokens (the caps
+              of all engines together)
+  warnings    of each: kind, message, and what the kind has besides";
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    schema: u32,
+    path: String,
+    in_flight: u64,
+    spread: Option<f64>,
+    engines: Vec<Engine<'a>>,
+    frontends: Vec<Frontend>,
+    publisher: Option<Process>,
+    deployment: Option<Process>,
+    refusals_total: BTreeMap<&'static str, u64>,
+    snapshot: Option<Snapshot>,
+    table: Dimensions,
+    warnings: Vec<Warned<'a>>,
+}
+
+#[derive(Serialize)]
+struct Engine<'a> {
+    index: usize,
+    name: &'a str,
+    state: &'static str,
+    weight: f32,
+    in_flight: u32,
+    share: Option<f64>,
+    tokens: u32,
+    max_in_flight: Option<u32>,
+    max_tokens: Option<u32>,
+    admitted_total: u64,
+    finished_total: u64,
+    stats: Option<Stats>,
+}
+
+#[derive(Serialize)]
+struct Stats {
+    waiting: u32,
+    running: u32,
+    kv_usage: f32,
+    sampled_in_flight: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Frontend {
+    slot: usize,
+    pid: u32,
+    alive: bool,
+    in_flight: u64,
+    tokens: u64,
+    joined_at: f64,
+}
+
+#[derive(Serialize)]
+struct Process {
+    pid: u32,
+}
+
+#[derive(Serialize)]
+struct Snapshot {
+    age_seconds: f64,
+    stale: bool,
+    words: [u64; 2],
+}
+
+#[derive(Serialize)]
+struct Dimensions {
+    format: u32,
+    size: u64,
+    mode: String,
+    max_engines: usize,
+    max_frontends: usize,
+    lanes: usize,
+    max_in_flight: Option<u32>,
+    max_tokens: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct Warned<'a> {
+    #[serde(flatten)]
+    warning: &'a Warning,
+    message: String,
+}
+
+/// One JSON object and a line's end: over several lines, or on one.
+pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure> {
+    let view = &reading.view;
+    let (dimensions, in_flight) = (&reading.dimensions, reading.in_flight());
+    let shown = Shown {
+        schema: SCHEMA,
+        path: reading.path.display().to_string(),
+        in_flight,
+        spread: reading.spread(),
+        engines: view.engines.iter().map(|e| engine(e, in_flight)).collect(),
+        frontends: view.frontends.iter().map(frontend).collect(),
+        publisher: view.publisher.map(|pid| Process { pid }),
+        deployment: view.deployment.map(|pid| Process { pid }),
+        refusals_total: view.refusals_total.by_reason().into_iter().collect(),
+        snapshot: view.publication.map(|snapshot| Snapshot {
+            age_seconds: snapshot.age.as_secs_f64(),
+            stale: reading.is_stale(),
+            words: snapshot.words,
+        }),
+        table: Dimensions {
+            format: dimensions.format,
+            size: dimensions.size,
+            mode: format!("{:04o}", dimensions.mode),
+            max_engines: dimensions.max_engines,
+            max_frontends: dimensions.max_frontends,
+            lanes: dimensions.lanes,
+            max_in_flight: view.max_in_flight,
+            max_tokens: view.max_tokens,
+        },
+        warnings: (reading.warnings.iter())
+            .map(|warning| Warned {
+                warning,
+                message: warning.to_string(),
+            })
+            .collect(),
+    };
+    let json = match pretty {
+        true => serde_json::to_string_pretty(&shown),
+        false => serde_json::to_string(&shown),
+    };
+    json.map(|json| printable_json(&json) + "\n")
+        .map_err(|error| Failure::failed(format!("writing JSON: {error}; report this")))
+}
+
+fn engine(engine: &EngineView, all: u64) -> Engine<'_> {
+    Engine {
+        index: engine.index,
+        name: &engine.name,
+        state: engine.state.name(),
+        weight: engine.weight,
+        in_flight: engine.in_flight,
+        share: (all > 0).then(|| f64::from(engine.in_flight) / all as f64),
+        tokens: engine.tokens,
+        max_in_flight: engine.max_in_flight,
+        max_tokens: engine.max_tokens,
+        admitted_total: engine.admitted_total,
+        finished_total: engine.finished_total,
+        stats: engine.stats.map(|stats| Stats {
+            waiting: stats.waiting,
+            running: stats.running,
+            kv_usage: stats.kv_usage,
+            sampled_in_flight: stats.in_flight,
+        }),
+    }
+}
+
+fn frontend(frontend: &FrontendView) -> Frontend {
+    let since = frontend.joined_at.duration_since(UNIX_EPOCH);
+    Frontend {
+        slot: frontend.slot,
+        pid: frontend.pid,
+        alive: frontend.alive,
+        in_flight: frontend.in_flight,
+        tokens: frontend.tokens,
+        joined_at: since.map_or(0.0, |since| since.as_secs_f64()),
+    }
+}

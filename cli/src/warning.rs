@@ -1,0 +1,201 @@
+//! What is wrong with a table, or not as one would expect.
+
+use crate::format::age;
+use crate::output::printable;
+use crate::reading::is_full;
+use headcount::{EngineState, FrontendView, View};
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+
+/// Something that whoever runs the table should know.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum Warning {
+    /// Frontends count in a table that lay at the path before, so caps are exceeded.
+    OtherTable { pids: Vec<u32>, in_flight: u64 },
+    /// What it held is still counted.
+    DeadFrontend {
+        slot: usize,
+        pid: u32,
+        in_flight: u64,
+    },
+    /// Policies take it for absent.
+    StaleSnapshot { age_seconds: f64 },
+    /// Nobody renews the snapshot.
+    NoPublisher,
+    /// No engine takes requests.
+    NoActiveEngine,
+    /// The table takes no more requests, or no more tokens.
+    TableFull { cap: u32, what: &'static str },
+    /// An engine takes no more requests, or no more tokens.
+    EngineFull { engine: String },
+    /// A request like those in flight has too many tokens for what the table has room for.
+    TableShortOfTokens {
+        tokens: u64,
+        max_tokens: u32,
+        mean: u64,
+    },
+    /// A request like those in flight on an engine has too many tokens for what it has room for.
+    EngineShortOfTokens {
+        engine: String,
+        tokens: u64,
+        max_tokens: u32,
+        mean: u64,
+    },
+    /// An engine takes nothing new.
+    EngineDraining { engine: String, in_flight: u32 },
+    /// An engine does not answer, it was said.
+    EngineDown { engine: String, in_flight: u32 },
+}
+
+impl Warning {
+    /// All that is wrong, the worst first.
+    pub(crate) fn all(view: &View, stale_after: Duration) -> Vec<Self> {
+        let mut all = Vec::new();
+        if !view.engines.iter().any(|e| e.state == EngineState::Active) {
+            all.push(Self::NoActiveEngine);
+        }
+        for frontend in view.frontends.iter().filter(|frontend| !frontend.alive) {
+            all.push(Self::DeadFrontend {
+                slot: frontend.slot,
+                pid: frontend.pid,
+                in_flight: frontend.in_flight,
+            });
+        }
+        if let Some(snapshot) = &view.publication {
+            if snapshot.age > stale_after {
+                let age_seconds = snapshot.age.as_secs_f64();
+                all.push(Self::StaleSnapshot { age_seconds });
+            }
+            if view.publisher.is_none() {
+                all.push(Self::NoPublisher);
+            }
+        }
+        let sum = |of: fn(&headcount::EngineView) -> u32| -> u64 {
+            view.engines.iter().map(|e| u64::from(of(e))).sum()
+        };
+        for (cap, has, what) in [
+            (view.max_in_flight, sum(|e| e.in_flight), "requests"),
+            (view.max_tokens, sum(|e| e.tokens), "tokens"),
+        ] {
+            if let Some(cap) = cap.filter(|cap| has >= u64::from(*cap)) {
+                all.push(Self::TableFull { cap, what });
+            }
+        }
+        let (requests, tokens) = (sum(|e| e.in_flight), sum(|e| e.tokens));
+        if let Some((max_tokens, mean)) = short_of_tokens(view.max_tokens, tokens, requests) {
+            all.push(Self::TableShortOfTokens {
+                tokens,
+                max_tokens,
+                mean,
+            });
+        }
+        for e in &view.engines {
+            let (engine, in_flight) = (e.name.clone(), e.in_flight);
+            match e.state {
+                EngineState::Down => all.push(Self::EngineDown { engine, in_flight }),
+                EngineState::Draining => all.push(Self::EngineDraining { engine, in_flight }),
+                EngineState::Active if is_full(e) => all.push(Self::EngineFull { engine }),
+                EngineState::Active => {
+                    let tokens = e.tokens.into();
+                    let short = short_of_tokens(e.max_tokens, tokens, in_flight.into());
+                    all.extend(short.map(|(max_tokens, mean)| Self::EngineShortOfTokens {
+                        engine,
+                        tokens,
+                        max_tokens,
+                        mean,
+                    }));
+                }
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// Of the frontends that live in tables that lay at the path before.
+    pub(crate) fn other_table(frontends: &[FrontendView]) -> Self {
+        Self::OtherTable {
+            pids: frontends.iter().map(|frontend| frontend.pid).collect(),
+            in_flight: frontends.iter().map(|frontend| frontend.in_flight).sum(),
+        }
+    }
+
+    /// Whether it needs somebody's hand, and is not just how things stand.
+    pub(crate) fn is_serious(&self) -> bool {
+        !matches!(self, Self::EngineDraining { .. } | Self::EngineDown { .. })
+    }
+}
+
+/// Whether what is left under a cap on tokens, which is not reached yet, is less than requests in flight have
+/// on average: then the cap, and that average.
+fn short_of_tokens(cap: Option<u32>, tokens: u64, requests: u64) -> Option<(u32, u64)> {
+    let cap = cap.filter(|cap| u64::from(*cap) > tokens)?;
+    let mean = tokens.checked_div(requests)?;
+    (u64::from(cap) - tokens < mean).then_some((cap, mean))
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherTable { pids, in_flight } => {
+                let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+                write!(
+                    f,
+                    "pid {} still counts in a table that lay here before, with {in_flight} in flight there; start it anew",
+                    pids.join(", ")
+                )
+            }
+            Self::DeadFrontend {
+                slot,
+                pid,
+                in_flight,
+            } => write!(
+                f,
+                "frontend {slot} (pid {pid}) is dead and holds {in_flight}; `headcount reap` returns them"
+            ),
+            Self::StaleSnapshot { age_seconds } => {
+                let old = age(Duration::try_from_secs_f64(*age_seconds).unwrap_or_default());
+                write!(f, "the snapshot is {old} old: policies ignore it")
+            }
+            Self::NoPublisher => write!(f, "nobody publishes: the snapshot gets no younger"),
+            Self::NoActiveEngine => write!(f, "no engine takes requests"),
+            Self::TableFull { cap, what } => {
+                write!(f, "the table is at its cap of {cap} {what}")
+            }
+            Self::EngineFull { engine } => write!(f, "engine {} is at its cap", printable(engine)),
+            Self::TableShortOfTokens {
+                tokens,
+                max_tokens,
+                mean,
+            } => write!(
+                f,
+                "the table has {tokens} of at most {max_tokens} tokens: a request of {mean}, the mean, finds no room"
+            ),
+            Self::EngineShortOfTokens {
+                engine,
+                tokens,
+                max_tokens,
+                mean,
+            } => write!(
+                f,
+                "engine {} has {tokens} of at most {max_tokens} tokens: a request of {mean}, its mean, finds no room",
+                printable(engine)
+            ),
+            Self::EngineDraining { engine, in_flight } => {
+                write!(
+                    f,
+                    "engine {} drains: {in_flight} in flight",
+                    printable(engine)
+                )
+            }
+            Self::EngineDown { engine, in_flight } => {
+                write!(
+                    f,
+                    "engine {} is down: {in_flight} in flight",
+                    printable(engine)
+                )
+            }
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! How to build an API server on headcount.
+fn main() {}

@@ -1,0 +1,301 @@
+//! A table of in-flight counts in the text format of Prometheus.
+//!
+//! `headcount metrics` and `headcount-server` serve the same metrics by this package. docs/cli.md lists them.
+
+use headcount::{Dimensions, EngineState, View};
+use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
+use std::time::UNIX_EPOCH;
+
+/// One table of a scrape.
+#[derive(Debug)]
+pub struct Sample {
+    /// What the label `table` says.
+    pub label: String,
+    /// What the table held. `None` if it could not be read.
+    pub contents: Option<Contents>,
+}
+
+/// What a table held at one moment.
+#[derive(Debug)]
+pub struct Contents {
+    /// What changes.
+    pub view: View,
+    /// What never changes.
+    pub dimensions: Dimensions,
+    /// Whether all frontends that are known of count in this table.
+    pub is_linked: bool,
+}
+
+/// Metrics of one scrape: made for it, and gone with it, so that nothing outlives what it is of.
+struct Scrape<'a> {
+    registry: Registry,
+    tables: &'a [Sample],
+}
+
+impl Scrape<'_> {
+    /// Every metric says which table it is of.
+    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<GaugeVec> {
+        let gauges = GaugeVec::new(Opts::new(name, help), &[&["table"], labels].concat())?;
+        self.registry.register(Box::new(gauges.clone()))?;
+        Ok(gauges)
+    }
+
+    fn counters(&self, name: &str, help: &str, label: &str) -> prometheus::Result<IntCounterVec> {
+        let counters = IntCounterVec::new(Opts::new(name, help), &["table", label])?;
+        self.registry.register(Box::new(counters.clone()))?;
+        Ok(counters)
+    }
+
+    /// Those that could be looked at, by their labels.
+    fn contents(&self) -> impl Iterator<Item = (&str, &Contents)> {
+        (self.tables.iter()).filter_map(|t| Some((t.label.as_str(), t.contents.as_ref()?)))
+    }
+}
+
+/// The metrics in Prometheus' text format.
+pub fn encode(tables: &[Sample]) -> prometheus::Result<String> {
+    let registry = Registry::new();
+    let scrape = Scrape { registry, tables };
+    engines(&scrape)?;
+    frontends(&scrape)?;
+    table(&scrape)?;
+    let mut text = Vec::new();
+    let families = scrape.registry.gather();
+    TextEncoder::new().encode(&families, &mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+fn engines(scrape: &Scrape<'_>) -> prometheus::Result<()> {
+    let of = |name, help| scrape.gauges(name, help, &["engine"]);
+    let in_flight = of(
+        "headcount_engine_in_flight_requests",
+        "Requests in flight on the engine, counted exactly.",
+    )?;
+    let tokens = of(
+        "headcount_engine_in_flight_tokens",
+        "Tokens of the requests in flight on the engine.",
+    )?;
+    let admitted = scrape.counters(
+        "headcount_engine_requests_admitted_total",
+        "Requests that the engine was given since it was added.",
+        "engine",
+    )?;
+    let finished = scrape.counters(
+        "headcount_engine_requests_finished_total",
+        "Requests that the engine has finished since it was added.",
+        "engine",
+    )?;
+    let weight = of(
+        "headcount_engine_weight",
+        "How much the engine can do, compared with the others.",
+    )?;
+    let max_requests = of(
+        "headcount_engine_max_in_flight_requests",
+        "The engine's cap in requests; absent if it has none.",
+    )?;
+    let max_tokens = of(
+        "headcount_engine_max_in_flight_tokens",
+        "The engine's cap in tokens; absent if it has none.",
+    )?;
+    let state = scrape.gauges(
+        "headcount_engine_state",
+        "1 for the state that the engine is in, 0 for the others.",
+        &["engine", "state"],
+    )?;
+    let waiting = of(
+        "headcount_engine_waiting_requests",
+        "Requests in the engine's queue, as published.",
+    )?;
+    let running = of(
+        "headcount_engine_running_requests",
+        "Requests in the engine's batch, as published.",
+    )?;
+    let kv_usage = of(
+        "headcount_engine_kv_cache_usage_ratio",
+        "The share of the engine's KV cache that is in use, from 0 to 1, as published.",
+    )?;
+    let engines = scrape
+        .contents()
+        .flat_map(|(table, contents)| contents.view.engines.iter().map(move |e| (table, e)));
+    for (table, engine) in engines {
+        let name = printable(&engine.name);
+        let label = [table, name.as_str()];
+        in_flight
+            .with_label_values(&label)
+            .set(engine.in_flight.into());
+        tokens.with_label_values(&label).set(engine.tokens.into());
+        admitted
+            .with_label_values(&label)
+            .inc_by(engine.admitted_total);
+        finished
+            .with_label_values(&label)
+            .inc_by(engine.finished_total);
+        weight.with_label_values(&label).set(exact(engine.weight));
+        if let Some(cap) = engine.max_in_flight {
+            max_requests.with_label_values(&label).set(cap.into());
+        }
+        if let Some(cap) = engine.max_tokens {
+            max_tokens.with_label_values(&label).set(cap.into());
+        }
+        for possible in [
+            EngineState::Active,
+            EngineState::Draining,
+            EngineState::Down,
+            EngineState::Leaving,
+        ] {
+            state
+                .with_label_values(&[label[0], label[1], possible.name()])
+                .set(f64::from(u8::from(possible == engine.state)));
+        }
+        if let Some(stats) = &engine.stats {
+            waiting.with_label_values(&label).set(stats.waiting.into());
+            running.with_label_values(&label).set(stats.running.into());
+            kv_usage
+                .with_label_values(&label)
+                .set(exact(stats.kv_usage));
+        }
+    }
+    Ok(())
+}
+
+fn frontends(scrape: &Scrape<'_>) -> prometheus::Result<()> {
+    let of = |name, help| scrape.gauges(name, help, &["frontend", "pid"]);
+    let in_flight = of(
+        "headcount_frontend_in_flight_requests",
+        "Requests that the frontend has in flight.",
+    )?;
+    let tokens = of(
+        "headcount_frontend_in_flight_tokens",
+        "Tokens of the requests that the frontend has in flight.",
+    )?;
+    let alive = of(
+        "headcount_frontend_alive",
+        "1 if the frontend's process lives, 0 if it died and was not reaped yet.",
+    )?;
+    let joined = of(
+        "headcount_frontend_join_timestamp_seconds",
+        "When the frontend joined, in seconds of the Unix epoch.",
+    )?;
+    let frontends = scrape
+        .contents()
+        .flat_map(|(table, contents)| contents.view.frontends.iter().map(move |f| (table, f)));
+    for (table, frontend) in frontends {
+        let (slot, pid) = (frontend.slot.to_string(), frontend.pid.to_string());
+        let label = [table, slot.as_str(), pid.as_str()];
+        let since = frontend.joined_at.duration_since(UNIX_EPOCH);
+        in_flight
+            .with_label_values(&label)
+            .set(frontend.in_flight as f64);
+        tokens.with_label_values(&label).set(frontend.tokens as f64);
+        alive
+            .with_label_values(&label)
+            .set(f64::from(u8::from(frontend.alive)));
+        joined
+            .with_label_values(&label)
+            .set(since.map_or(0.0, |since| since.as_secs_f64()));
+    }
+    Ok(())
+}
+
+fn table(scrape: &Scrape<'_>) -> prometheus::Result<()> {
+    let of = |name, help| scrape.gauges(name, help, &[]);
+    let up = of(
+        "headcount_table_up",
+        "1 if the table can be read, 0 if it cannot; then nothing else is said of it.",
+    )?;
+    let linked = of(
+        "headcount_table_linked",
+        "1 if all frontends count in this table, 0 if some still do in one that lay at its path before.",
+    )?;
+    let publishes = of(
+        "headcount_publisher_alive",
+        "1 if a living process publishes statistics, 0 if none does.",
+    )?;
+    let deployed = of(
+        "headcount_deployment_alive",
+        "1 if a living process is the table's deployment, 0 if none is.",
+    )?;
+    let refusals = scrape.counters(
+        "headcount_refusals_total",
+        "Requests refused since the table was created, by the cap that they met, or for want of an engine.",
+        "reason",
+    )?;
+    let age = of(
+        "headcount_snapshot_age_seconds",
+        "How long ago statistics were last published; absent if they never were.",
+    )?;
+    let max_requests = of(
+        "headcount_table_max_in_flight_requests",
+        "The cap of the whole table in requests; absent if it has none.",
+    )?;
+    let max_tokens = of(
+        "headcount_table_max_in_flight_tokens",
+        "The cap of the whole table in tokens; absent if it has none.",
+    )?;
+    let max_engines = of(
+        "headcount_table_max_engines",
+        "How many engines the table has room for.",
+    )?;
+    let max_frontends = of(
+        "headcount_table_max_frontends",
+        "How many frontends can join the table.",
+    )?;
+    let truth = |is: bool| f64::from(u8::from(is));
+    for table in scrape.tables {
+        up.with_label_values(&[&table.label])
+            .set(truth(table.contents.is_some()));
+    }
+    for (label, contents) in scrape.contents() {
+        let (view, dimensions, label) = (&contents.view, &contents.dimensions, [label]);
+        linked
+            .with_label_values(&label)
+            .set(truth(contents.is_linked));
+        publishes
+            .with_label_values(&label)
+            .set(truth(view.publisher.is_some()));
+        deployed
+            .with_label_values(&label)
+            .set(truth(view.deployment.is_some()));
+        for (reason, count) in view.refusals_total.by_reason() {
+            refusals
+                .with_label_values(&[label[0], reason])
+                .inc_by(count);
+        }
+        if let Some(snapshot) = &view.publication {
+            age.with_label_values(&label)
+                .set(snapshot.age.as_secs_f64());
+        }
+        if let Some(cap) = view.max_in_flight {
+            max_requests.with_label_values(&label).set(cap.into());
+        }
+        if let Some(cap) = view.max_tokens {
+            max_tokens.with_label_values(&label).set(cap.into());
+        }
+        max_engines
+            .with_label_values(&label)
+            .set(dimensions.max_engines as f64);
+        max_frontends
+            .with_label_values(&label)
+            .set(dimensions.max_frontends as f64);
+    }
+    Ok(())
+}
+
+/// A number that was rounded to 32 bits, as it was meant: 0.41, and not 0.41000000059604645.
+fn exact(number: f32) -> f64 {
+    number.to_string().parse().unwrap_or(number.into())
+}
+
+/// A name without the characters on which a terminal acts, or which show as nothing.
+pub fn printable(name: &str) -> String {
+    name.replace(is_unprintable, "\u{fffd}")
+}
+
+/// Whether it is a control character, turns the direction of the text after it, or shows as nothing.
+pub fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}

@@ -1,0 +1,274 @@
+//! The command line. Workers are started with their parent's, and know by it what it knows.
+
+use crate::engine_list::{Entry, MOST_IN_FLIGHT, MOST_TOKENS};
+use clap::{Parser, ValueEnum, value_parser};
+use headcount::Policy;
+use hyper::http::uri::PathAndQuery;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// API servers in front of LLM engines: several processes on one port, which route by one table.
+///
+/// SIGTERM stops accepting, finishes what is in flight and ends; SIGHUP reads --engines-file again.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "headcount-server")]
+pub(crate) struct Options {
+    /// Where to listen; port 0 for any that is free, which is then printed
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000", value_parser = socket_address)]
+    pub(crate) listen: SocketAddr,
+
+    /// Worker processes, 1 to 64
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u16).range(1..=64))]
+    pub(crate) workers: u16,
+
+    /// An engine, as "http://HOST:PORT [weight=W] [max_in_flight=N] [max_tokens=N]"; repeat it for
+    /// each [default: four mock engines are started]
+    #[arg(long = "engine", value_name = "ENGINE")]
+    pub(crate) engines: Vec<Entry>,
+
+    /// A file with one engine a line, in the same form; lines that start with # are not read
+    #[arg(long, value_name = "FILE", conflicts_with = "engines")]
+    pub(crate) engines_file: Option<PathBuf>,
+
+    /// Where the table lies, on a tmpfs such as /dev/shm; it stays there for the next deployment
+    /// [default: in memory that goes with the processes]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) table: Option<PathBuf>,
+
+    /// The most requests in flight on an engine that does not say so itself [default: no cap]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_IN_FLIGHT.into()))]
+    pub(crate) max_in_flight: Option<u32>,
+
+    /// The most tokens in flight on an engine that does not say so itself [default: no cap]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_TOKENS.into()))]
+    pub(crate) max_tokens: Option<u32>,
+
+    /// The most requests in flight on all engines together [default: no cap]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_TOKENS.into()))]
+    pub(crate) max_in_flight_total: Option<u32>,
+
+    /// How the load of an engine is computed
+    #[arg(long, value_name = "NAME", default_value = "in-flight")]
+    pub(crate) policy: Routing,
+
+    /// Send prompts that begin alike to the same engine, unless its load is more than this above
+    /// that of the least loaded
+    #[arg(long, value_name = "SLACK", value_parser = slack)]
+    pub(crate) affinity: Option<f64>,
+
+    /// How many bytes of a prompt are its beginning
+    #[arg(long, value_name = "BYTES", default_value_t = 256)]
+    pub(crate) affinity_bytes: usize,
+
+    /// Send a POST again to another engine if the first breaks off before it answers anything;
+    /// other methods that may be repeated always are
+    #[arg(long)]
+    pub(crate) repeat_posts: bool,
+
+    /// The largest body of a request, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
+    pub(crate) max_body: u64,
+
+    /// How much of a body is held until it is there, in bytes, before an engine is chosen; what is longer
+    /// is passed on as it comes from there on
+    #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
+    pub(crate) max_held: u64,
+
+    /// How long an engine may take to accept a connection, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    pub(crate) connect_timeout: Duration,
+
+    /// How long the addresses of an engine's name are used before the name is looked up again, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) resolve_every: Duration,
+
+    /// After how long without a word an engine's host is asked for a sign of life (TCP keepalive), in
+    /// seconds; it is given up after twice as long. 0: never
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = keepalive)]
+    pub(crate) engine_keepalive: Duration,
+
+    /// How long an engine may take to begin its answer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub(crate) first_byte_timeout: Duration,
+
+    /// How long an engine may pause within its answer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
+    pub(crate) engine_idle_timeout: Duration,
+
+    /// How long a client may pause within its request, keep an engine waiting for it in all, or not read its answer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub(crate) client_idle_timeout: Duration,
+
+    /// How long a client may keep a connection without a request on it, in seconds: longer than a balancer in
+    /// front keeps them, so that it never uses one that is just being closed
+    #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = seconds)]
+    pub(crate) keepalive_timeout: Duration,
+
+    /// The same as --engine-keepalive for clients
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = keepalive)]
+    pub(crate) client_keepalive: Duration,
+
+    /// For how long after SIGTERM new requests are still served, while /health says 503 already, in seconds: as
+    /// long as a balancer in front takes to notice
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds_or_none)]
+    pub(crate) shutdown_delay: Duration,
+
+    /// How long requests may go on once no new ones are taken, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) drain_timeout: Duration,
+
+    /// What an engine that is down is asked for; it is back when the answer is a 2xx
+    #[arg(long, value_name = "PATH", default_value = "/health", value_parser = path)]
+    pub(crate) probe_path: String,
+
+    /// How often it is asked, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
+    pub(crate) probe_every: Duration,
+
+    /// Write a line of JSON for each request to standard output when it has ended; what is said there at the
+    /// start without it goes to standard error
+    #[arg(long)]
+    pub(crate) access_log: bool,
+
+    /// Be a mock engine at this address, and nothing else
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = socket_address)]
+    pub(crate) mock_engine: Option<SocketAddr>,
+
+    /// How long a mock engine takes to decode a token for an empty batch, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "0.01", value_parser = seconds)]
+    pub(crate) mock_step: Duration,
+
+    /// By how much that grows with each request in the batch, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "0.0001", value_parser = seconds_or_none)]
+    pub(crate) mock_step_per_request: Duration,
+
+    /// The listening socket of a worker
+    #[arg(long, hide = true)]
+    pub(crate) listener: Option<RawFd>,
+
+    /// The memory for the counts of all workers
+    #[arg(long, hide = true)]
+    pub(crate) counters: Option<RawFd>,
+
+    /// Which of the workers this is
+    #[arg(long, hide = true)]
+    pub(crate) number: Option<usize>,
+
+    /// Standard input is the parent's lifeline
+    #[arg(long, hide = true)]
+    pub(crate) lifeline: bool,
+}
+
+/// The policies that need nothing but the table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Routing {
+    /// Requests in flight
+    InFlight,
+    /// Tokens in flight, estimated from the prompt
+    Tokens,
+    /// One engine after the other
+    RoundRobin,
+    /// The less loaded of two that are picked at random
+    PowerOfTwo,
+}
+
+/// What a worker has from its parent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inherited {
+    pub(crate) listener: RawFd,
+    pub(crate) counters: RawFd,
+    pub(crate) number: usize,
+}
+
+impl Options {
+    /// What this process has inherited, if it is a worker.
+    pub(crate) fn inherited(&self) -> Option<Inherited> {
+        Some(Inherited {
+            listener: self.listener?,
+            counters: self.counters?,
+            number: self.number?,
+        })
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        match self.policy {
+            Routing::InFlight => Policy::in_flight(),
+            Routing::Tokens => Policy::tokens(),
+            Routing::RoundRobin => Policy::round_robin(),
+            Routing::PowerOfTwo => Policy::power_of_two(),
+        }
+    }
+
+    /// Whether tokens are counted: they cost a look into the body.
+    pub(crate) fn counts_tokens(&self) -> bool {
+        self.policy == Routing::Tokens || self.max_tokens.is_some()
+    }
+}
+
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        let is_host = text.parse::<IpAddr>().is_ok();
+        let port = text.rsplit(':').next().filter(|_| !is_host);
+        let port: u16 = port.and_then(|port| port.parse().ok()).unwrap_or(8000);
+        format!(
+            "expected an IP address and a port: 127.0.0.1:{port} for clients on this host, 0.0.0.0:{port} or [::]:{port} for all"
+        )
+    })
+}
+
+/// What may stand in a request's first line: a path, with a query or without (RFC 3986, section 3.3 and 3.4).
+fn path(text: &str) -> Result<String, String> {
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?".contains(&byte);
+    let mut parts = text.split('%');
+    let has_plain = |part: &str| part.bytes().all(is_plain);
+    let is_encoded = parts.next().is_some_and(has_plain)
+        && parts.all(|part| {
+            let digits = part.as_bytes().first_chunk::<2>();
+            digits.is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit)) && has_plain(part)
+        });
+    let is_path = text.starts_with('/') && is_encoded;
+    match is_path && text.parse::<PathAndQuery>().is_ok() {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "expected a path that begins with /, encoded as in a URL: /%C3%A4 for /\u{e4}, /%25 for /%"
+                .to_owned(),
+        ),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err("expected seconds, from 0.001 to 86400".to_owned()),
+    }
+}
+
+fn seconds_or_none(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("expected seconds, from 0 to 3600".to_owned()),
+    }
+}
+
+/// Whole seconds: the kernel knows no others.
+fn keepalive(text: &str) -> Result<Duration, String> {
+    match text.parse() {
+        Ok(seconds @ 0..=32_000) => Ok(Duration::from_secs(seconds)),
+        _ => Err("expected whole seconds, from 1 to 32000, or 0 for never".to_owned()),
+    }
+}
+
+fn slack(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(slack) if (0.0..=1e9).contains(&slack) => Ok(slack),
+        _ => Err("expected a difference in load, from 0 to 1000000000".to_owned()),
+    }
+}

@@ -1,0 +1,163 @@
+//! Why a request is refused, and whether waiting can help.
+
+use super::{Chooser, NoChoice};
+use crate::algorithm::place::Taken;
+use crate::algorithm::word::RowState;
+use crate::error::Error;
+use crate::table::cap::Cap;
+
+/// When room is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// At this moment, on the engines that take requests.
+    Now,
+    /// If nothing was in flight and all engines took requests.
+    Idle,
+}
+
+/// For how many requests there is room.
+#[derive(Clone, Copy)]
+struct Room {
+    /// Below the caps in requests, whatever tokens they have.
+    by_requests: u64,
+    /// Below all caps.
+    by_all: u64,
+}
+
+impl Room {
+    /// The room for requests of so many tokens each, below these caps less what is taken.
+    fn new(requests: u64, tokens_left: u64, tokens: u32) -> Self {
+        let by_tokens = tokens_left.checked_div(tokens.into());
+        Self {
+            by_requests: requests,
+            by_all: requests.min(by_tokens.unwrap_or(u64::MAX)),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            by_requests: self.by_requests.saturating_add(other.by_requests),
+            by_all: self.by_all.saturating_add(other.by_all),
+        }
+    }
+}
+
+impl Chooser<'_> {
+    /// Fails if there is no room for `count` requests like this one, as of now.
+    pub(crate) fn check_room(&self, count: usize) -> Result<(), Error> {
+        let Some(cap) = self.in_the_way(count, When::Now) else {
+            return Ok(());
+        };
+        // If even one has no place, it is the reason for that which counts.
+        Err(match self.choose() {
+            Ok(_) => self.saturated(cap, count),
+            Err(no_choice) => self.explain(no_choice, count),
+        })
+    }
+
+    /// That `count` requests like this one were refused by that cap, or by one that they are too large for.
+    #[cold]
+    pub(crate) fn saturated(&self, cap: Cap, count: usize) -> Error {
+        let too_small = self.in_the_way(count, When::Idle);
+        Error::Saturated {
+            cap: too_small.unwrap_or(cap),
+            passes: too_small.is_none(),
+        }
+    }
+
+    /// What to tell the user who asked to place `count` requests.
+    #[cold]
+    pub(crate) fn explain(&self, no_choice: NoChoice, count: usize) -> Error {
+        match no_choice {
+            NoChoice::AtTheirCaps(full) => return self.saturated(Cap::of_engine(full), count),
+            NoChoice::NotThere(engine) => return engine.missing(),
+            NoChoice::AllClosed => {}
+        }
+        let (mut engines, mut down, mut draining, mut excluded) = (0, 0, 0, 0);
+        for engine in self.asked_for() {
+            match self.engines.word(engine).state() {
+                RowState::Removed => continue,
+                RowState::Active if self.request.excluded.contains(&engine) => excluded += 1,
+                RowState::Active => {}
+                RowState::Draining => draining += 1,
+                RowState::Down => down += 1,
+            }
+            engines += 1;
+        }
+        Error::Unavailable {
+            engines,
+            down,
+            draining,
+            excluded,
+        }
+    }
+
+    /// The first cap below which there is no room for `count` requests like this one.
+    fn in_the_way(&self, count: usize, when: When) -> Option<Cap> {
+        let nothing = Room {
+            by_requests: 0,
+            by_all: 0,
+        };
+        let engines = (self.asked_for())
+            .map(|engine| self.room_on(engine, when))
+            .fold(nothing, Room::plus);
+        let table = self.room_in_the_table(when);
+        [
+            (engines.by_requests, Cap::EngineRequests),
+            (engines.by_all, Cap::EngineTokens),
+            (table.by_requests, Cap::TableRequests),
+            (table.by_all, Cap::TableTokens),
+        ]
+        .into_iter()
+        .find_map(|(room, cap)| (room < count as u64).then_some(cap))
+    }
+
+    /// The slots that the request may go to, as far as it says so.
+    fn asked_for(&self) -> std::ops::Range<usize> {
+        let in_use = self.engines.in_use();
+        match self.request.pin {
+            Some(engine) if engine.index() < in_use => engine.index()..engine.index() + 1,
+            Some(_) => 0..0,
+            None => 0..in_use,
+        }
+    }
+
+    fn room_on(&self, engine: usize, when: When) -> Room {
+        let (word, tokens) = self.counter.observe(engine);
+        let takes = match when {
+            When::Now => word.is_active(),
+            When::Idle => word.state() != RowState::Removed,
+        };
+        if !takes || self.request.excluded.contains(&engine) {
+            return Room::new(0, 0, 0);
+        }
+        let (requests, tokens) = match when {
+            When::Now => (word.value(), tokens),
+            When::Idle => (0, 0),
+        };
+        let most = self.engines.limits(engine).max_in_flight();
+        let most_tokens = self.engines.max_tokens(engine);
+        Room::new(
+            most.saturating_sub(requests).into(),
+            most_tokens.saturating_sub(tokens).into(),
+            self.request.tokens,
+        )
+    }
+
+    fn room_in_the_table(&self, when: When) -> Room {
+        let rows = self.engines.rows();
+        let caps = rows.total_caps();
+        let taken = match when {
+            When::Now if !caps.is_none() => rows.taken(true),
+            When::Now | When::Idle => Taken::default(),
+        };
+        let left = |cap: Option<u32>, taken| {
+            cap.map_or(u64::MAX, |cap| u64::from(cap).saturating_sub(taken))
+        };
+        Room::new(
+            left(caps.requests, taken.requests),
+            left(caps.tokens, taken.tokens),
+            self.request.tokens,
+        )
+    }
+}

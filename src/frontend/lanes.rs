@@ -1,0 +1,196 @@
+//! The lanes of a frontend, and which of this process's threads uses which.
+//!
+//! The first lanes belong to a thread each, which [claims](crate::algorithm::owner) one at its first use
+//! of this frontend and then needs no lock for it. Threads that find none share the lanes that are left,
+//! under a flag each.
+
+use crate::algorithm::lifetime::{HandleCount, LaneUse, PermitCount};
+use crate::algorithm::owner::{self, Owner, THREAD_SLOTS, ThreadKey};
+use crate::algorithm::primitive::{AtomicU64, Ordering};
+use crate::algorithm::word::LaneId;
+use crate::frontend::choose::tie_break::LeastRecentlyChosen;
+use crate::frontend::thread;
+use crossbeam_utils::{Backoff, CachePadded};
+use std::mem;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU16, compiler_fence};
+use std::time::Duration;
+
+/// The lanes of one frontend.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    lanes: Box<[CachePadded<Lane>]>,
+    /// How many of the lanes belong to a thread each.
+    owned: usize,
+    /// Where the thread in each slot may have its lane; the lane's owner says whether it has.
+    lane_of: Box<[AtomicU16; THREAD_SLOTS]>,
+    /// How many threads had ended when living ones were last found to own all lanes.
+    all_owned: AtomicU64,
+}
+
+/// A lane of this process: who uses it now, and which engine is due at its next tie.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    id: LaneId,
+    owner: Owner,
+    usage: LaneUse,
+    tie_break: LeastRecentlyChosen,
+}
+
+/// A lane while one operation runs in it.
+#[derive(Debug)]
+pub(crate) struct LaneGuard<'a>(&'a Lane);
+
+impl Lane {
+    pub(crate) fn new(id: LaneId, tie_break: LeastRecentlyChosen) -> Self {
+        Self {
+            id,
+            owner: Owner::new(),
+            usage: LaneUse::new(),
+            tie_break,
+        }
+    }
+}
+
+impl<'a> LaneGuard<'a> {
+    #[inline]
+    pub(crate) fn id(&self) -> LaneId {
+        self.0.id
+    }
+
+    /// Which engine is due at this lane's next tie.
+    #[inline]
+    pub(crate) fn tie_break(&self) -> &'a LeastRecentlyChosen {
+        &self.0.tie_break
+    }
+
+    /// Counts a permit that was made in the operation.
+    #[inline]
+    pub(crate) fn add_permit(&self) -> PermitCount {
+        self.0.usage.add_permit()
+    }
+
+    /// Takes back the count of a permit that ends in the operation. Returns what is left to do: to
+    /// [leave](LaneUse::leave) the lane, and whether the last handle is gone as well.
+    #[inline]
+    pub(crate) fn end_permit(self, handles: &HandleCount) -> (NonNull<LaneUse>, bool) {
+        let is_closed = self.0.usage.end_permit(handles);
+        let usage = NonNull::from(&self.0.usage);
+        mem::forget(self);
+        (usage, is_closed)
+    }
+}
+
+impl Drop for LaneGuard<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.usage.leave();
+    }
+}
+
+impl Lanes {
+    /// These lanes, all but each fourth of which a thread can own.
+    pub(crate) fn new(lanes: impl Iterator<Item = Lane>) -> Self {
+        let lanes: Box<[_]> = lanes.map(CachePadded::new).collect();
+        Self {
+            owned: lanes.len() - lanes.len().div_ceil(4),
+            lanes,
+            lane_of: Box::new([const { AtomicU16::new(0) }; THREAD_SLOTS]),
+            all_owned: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// What each lane is used for.
+    pub(crate) fn usage(&self) -> impl Iterator<Item = &LaneUse> + Clone {
+        self.lanes.iter().map(|lane| &lane.usage)
+    }
+
+    /// Begins an operation of the calling thread. Waits if more threads are in one than there are lanes.
+    #[inline]
+    pub(crate) fn enter(&self) -> LaneGuard<'_> {
+        if let Some(lane) = self.own_lane(thread::key())
+            && let Some(lane) = enter_own(lane)
+        {
+            return lane;
+        }
+        self.enter_other()
+    }
+
+    /// The lane of the calling thread, whose key this is.
+    #[inline]
+    fn own_lane(&self, me: ThreadKey) -> Option<&Lane> {
+        // Relaxed: what this thread wrote itself, or else its owner is another.
+        let lane = self.lane_of[me.slot()].load(Ordering::Relaxed);
+        (self.lanes.get(usize::from(lane)))
+            .map(|lane| &**lane)
+            .filter(|lane| lane.owner.is(me))
+    }
+
+    /// A lane for a thread that has none of its own yet, or that is in an operation in it.
+    #[cold]
+    fn enter_other(&self) -> LaneGuard<'_> {
+        let me = thread::take_key();
+        me.and_then(|me| self.claim_lane(me))
+            .and_then(enter_own)
+            .unwrap_or_else(|| self.enter_shared(me.map_or(0, ThreadKey::slot)))
+    }
+
+    /// Makes a lane the calling thread's own, if it has none and there is one.
+    fn claim_lane(&self, me: ThreadKey) -> Option<&Lane> {
+        if self.own_lane(me).is_some() {
+            return None;
+        }
+        let threads = thread::all();
+        let ended = threads.ended();
+        // Relaxed, here and below: a hint that spares us the look at each. A thread that ends after we
+        // have read the number changes it.
+        if self.all_owned.load(Ordering::Relaxed) == ended {
+            return None;
+        }
+        let owners = self.lanes[..self.owned].iter().map(|lane| &lane.owner);
+        let Some(lane) = owner::claim(owners, me, threads) else {
+            self.all_owned.store(ended, Ordering::Relaxed);
+            return None;
+        };
+        // Relaxed: for this thread only.
+        self.lane_of[me.slot()].store(lane as u16, Ordering::Relaxed);
+        Some(&self.lanes[lane])
+    }
+
+    /// One of the lanes that threads share.
+    fn enter_shared(&self, first: usize) -> LaneGuard<'_> {
+        let shared = &self.lanes[self.owned..];
+        // Another one first for each thread, as far as there are.
+        let (behind, home) = shared.split_at(first % shared.len());
+        let backoff = Backoff::new();
+        loop {
+            for lane in home.iter().chain(behind) {
+                if lane.usage.enter_shared() {
+                    return LaneGuard(lane);
+                }
+            }
+            // More threads of this process are in an operation than it has lanes.
+            wait_a_little(&backoff);
+        }
+    }
+}
+
+/// Begins an operation in the calling thread's own lane, unless it is in one already.
+#[inline]
+fn enter_own(lane: &Lane) -> Option<LaneGuard<'_>> {
+    if !lane.usage.enter_own() {
+        return None;
+    }
+    // For a signal handler the operation may not begin before that.
+    compiler_fence(Ordering::SeqCst);
+    Some(LaneGuard(lane))
+}
+
+/// Waits for a thread of this process to end its operation. This very thread may have preempted it, so in
+/// the end this sleeps.
+pub(crate) fn wait_a_little(backoff: &Backoff) {
+    match backoff.is_completed() {
+        true => std::thread::sleep(Duration::from_micros(50)),
+        false => backoff.snooze(),
+    }
+}

@@ -1,0 +1,134 @@
+//! How long a membership stays: until its last handle and its last permit are gone.
+//!
+//! The one file of this room that has to be `unsafe`: permits come and go with every request, so they are not
+//! counted one by one as an `Arc` would. See [`lifetime`](crate::algorithm::lifetime) for how handles and permits
+//! are counted, and [`retired`](crate::algorithm::lifetime::retired) for where a membership waits for its last
+//! permit.
+
+use crate::algorithm::lifetime::PermitCount;
+use crate::algorithm::lifetime::retired::{Retire, Retired};
+use crate::algorithm::primitive::{AtomicPtr, AtomicU64};
+use crate::frontend::lanes::wait_a_little;
+use crate::frontend::membership::Membership;
+use crate::frontend::operation::Operation;
+use crossbeam_utils::Backoff;
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+
+/// A counted handle of a membership.
+#[derive(Debug)]
+pub(crate) struct MembershipRef(NonNull<Membership>);
+
+// SAFETY: it gives out shared references only, and a membership may be used from any thread.
+unsafe impl Send for MembershipRef {}
+// SAFETY: as above.
+unsafe impl Sync for MembershipRef {}
+
+/// Memberships without handles.
+static RETIRED: Retired<Membership> = Retired {
+    first: AtomicPtr::new(ptr::null_mut()),
+    reasons: AtomicU64::new(0),
+};
+
+impl MembershipRef {
+    pub(crate) fn new(membership: Membership) -> Self {
+        Self(NonNull::from(Box::leak(Box::new(membership))))
+    }
+
+    /// The request that an operation of this membership has just counted on this engine.
+    #[inline]
+    pub(crate) fn counted(&self, _: PermitCount, engine: usize, tokens: u32) -> CountedRequest {
+        CountedRequest {
+            membership: self.0,
+            request: (u64::from(tokens) << 32) | engine as u64,
+        }
+    }
+}
+
+impl Clone for MembershipRef {
+    fn clone(&self) -> Self {
+        self.handles().add();
+        Self(self.0)
+    }
+}
+
+impl Deref for MembershipRef {
+    type Target = Membership;
+
+    #[inline]
+    fn deref(&self) -> &Membership {
+        // SAFETY: a membership stays while it has a handle.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for MembershipRef {
+    fn drop(&mut self) {
+        if !self.handles().drop_one() {
+            return;
+        }
+        let backoff = Backoff::new();
+        // SAFETY: this was the last handle.
+        unsafe { RETIRED.close(self.0, || wait_a_little(&backoff)) };
+    }
+}
+
+/// A request that is counted on an engine until this is dropped.
+#[derive(Debug)]
+pub(crate) struct CountedRequest {
+    /// Stays for as long as this request is counted.
+    membership: NonNull<Membership>,
+    /// Tokens 32 | engine 32. One word, so that an `Option<Permit>`, in which the short way of a route hands
+    /// its permit on, fits into two registers.
+    request: u64,
+}
+
+// SAFETY: a membership may be used from any thread.
+unsafe impl Send for CountedRequest {}
+// SAFETY: as above.
+unsafe impl Sync for CountedRequest {}
+
+impl CountedRequest {
+    #[inline]
+    pub(crate) fn engine(&self) -> usize {
+        self.request as u32 as usize
+    }
+
+    #[inline]
+    pub(crate) fn tokens(&self) -> u32 {
+        (self.request >> 32) as u32
+    }
+
+    #[inline]
+    pub(crate) fn membership(&self) -> &Membership {
+        // SAFETY: the membership stays while this request is counted.
+        unsafe { self.membership.as_ref() }
+    }
+}
+
+impl Drop for CountedRequest {
+    #[inline]
+    fn drop(&mut self) {
+        // Not a reference that is an argument anywhere below `leave`: the membership may be gone before that
+        // returns.
+        let (lane, is_closed) = {
+            // In a forked child the request is the parent's, and there is nothing to do.
+            let Some(operation) = Operation::begin(self.membership()) else {
+                return;
+            };
+            operation.finish(self.engine(), self.tokens());
+            operation.end_permit()
+        };
+        // SAFETY: the membership stays while this lane is busy.
+        unsafe { lane.as_ref() }.leave();
+        if is_closed {
+            give_back();
+        }
+    }
+}
+
+/// Gives back the memberships that nothing holds any more.
+#[cold]
+pub(crate) fn give_back() {
+    RETIRED.give_back();
+}

@@ -1,0 +1,265 @@
+//! A process that has joined a table: where requests are routed and finished.
+
+mod choose;
+mod lanes;
+mod lifetime;
+mod membership;
+mod operation;
+mod permit;
+mod policy;
+mod request;
+mod thread;
+
+pub use permit::Permit;
+pub use policy::{Candidate, Policy};
+pub use request::Request;
+
+use crate::algorithm::lifetime::retired::Retire;
+use crate::error::{Error, Result};
+use crate::frontend::choose::Chooser;
+use crate::frontend::lifetime::MembershipRef;
+use crate::frontend::membership::Membership;
+use crate::frontend::operation::{Operation, Placed};
+use crate::table::Table;
+use crate::table::cap::reason_of;
+use crossbeam_utils::Backoff;
+use std::fmt;
+
+/// This process's place in a table, with the policy by which it routes.
+///
+/// Clones share the place and may be used from any thread at once. The first threads to use any have a
+/// lane each until they end, and wait for no other thread. More living threads than
+/// [`lanes`](crate::Options::lanes) share the lanes that are left, and wait for as long as an operation
+/// takes, its preemption included. Another frontend of this process, of this table or of another one,
+/// has lanes of its own. The place is given back when the last clone and the last [`Permit`] are gone, or
+/// when the process dies, whatever it dies of.
+///
+/// A child that was forked with such a handle cannot use it: its calls answer [`Error::Forked`], and
+/// dropping its copies of handles and permits changes nothing. [`Table::join`] in the child.
+#[must_use = "dropping a frontend gives its place back"]
+#[derive(Clone)]
+pub struct Frontend {
+    membership: MembershipRef,
+    policy: Policy,
+}
+
+impl fmt::Debug for Frontend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Frontend")
+            .field("table", self.table())
+            .field("slot", &self.slot())
+            .field("policy", &self.policy)
+            .finish()
+    }
+}
+
+impl Table {
+    /// Takes a place in the table for this process, after returning what dead frontends held.
+    ///
+    /// Some twenty-five system calls; one more for each place that is taken. Needs three free descriptors
+    /// for a moment, and none later, and the right to open the table's file. If other threads fork meanwhile,
+    /// it waits for them, for up to 300 ms at a time.
+    ///
+    /// # Errors
+    /// [`Error::FrontendsFull`], [`Error::ReadOnly`], [`Error::Io`], also if /proc is not mounted.
+    pub fn join(&self) -> Result<Frontend> {
+        self.writable()?;
+        lifetime::give_back();
+        Ok(Frontend {
+            membership: MembershipRef::new(Membership::take(self)?),
+            policy: Policy::default(),
+        })
+    }
+}
+
+impl Frontend {
+    /// The same place, routing by another policy.
+    #[must_use = "the policy is that of the frontend that this returns"]
+    pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Places a request without tokens on the least loaded engine and counts it there, in one
+    /// atomic step.
+    ///
+    /// No system call, no allocation, no wait for any other process. One compare-and-swap if nobody
+    /// interferes, and one look at each engine. Only if it finds everything at
+    /// its cap, and at most a hundred times a second, does it look for dead frontends by system calls.
+    ///
+    /// Not for signal handlers: one that interrupts an operation may find no free lane, and would wait
+    /// for what it has interrupted. Nor may a handler that interrupts one fork. The same goes for
+    /// dropping a [`Permit`]. A [custom policy](Policy::custom) may do all of these.
+    ///
+    /// # Errors
+    /// [`Error::Saturated`], [`Error::Unavailable`], [`Error::Forked`].
+    #[inline]
+    pub fn route(&self) -> Result<Permit> {
+        match self.place_by_count(0) {
+            Some(permit) => Ok(permit),
+            None => self.or_reap(|| self.place_by_all(&Request::new())),
+        }
+    }
+
+    /// Places a request that has a cost or a say in where it goes.
+    ///
+    /// # Errors
+    /// As [`route`](Self::route), and [`Error::NoSuchEngine`] for one that is pinned.
+    pub fn route_with(&self, request: &Request<'_>) -> Result<Permit> {
+        self.or_reap(|| self.place(request))
+    }
+
+    /// Places `count` requests as that many calls of [`route`](Self::route) would, or none.
+    ///
+    /// If it turns out half-way that there is no room for the rest, those that were placed are
+    /// finished; until then others may be told that the table is full.
+    ///
+    /// # Errors
+    /// As [`route`](Self::route).
+    pub fn route_many(&self, count: usize) -> Result<Vec<Permit>> {
+        self.route_many_with(count, &Request::new())
+    }
+
+    /// Places `count` requests that are alike, or none.
+    ///
+    /// # Errors
+    /// As [`route_with`](Self::route_with).
+    pub fn route_many_with(&self, count: usize, request: &Request<'_>) -> Result<Vec<Permit>> {
+        self.or_reap(|| self.place_all(count, request))
+    }
+
+    /// The table that this is a place in.
+    pub fn table(&self) -> &Table {
+        self.membership.table()
+    }
+
+    /// Which of the table's places for frontends this is.
+    pub fn slot(&self) -> usize {
+        self.membership.slot()
+    }
+
+    /// Places a request that may go anywhere, if what is in flight is all that has to be considered.
+    #[inline(always)] // what is known of the tokens where it is called makes half of it go away
+    fn place_by_count(&self, tokens: u32) -> Option<Permit> {
+        if !matches!(self.policy, Policy::InFlight { .. }) {
+            return None;
+        }
+        let placed = Operation::begin(&self.membership)?.place_by_count(tokens)?;
+        Some(self.permit(placed, tokens))
+    }
+
+    #[inline]
+    fn permit(&self, Placed { engine, count }: Placed, tokens: u32) -> Permit {
+        Permit::new(self.membership.counted(count, engine, tokens))
+    }
+
+    fn operation(&self) -> Result<Operation<'_>> {
+        Operation::begin(&self.membership).ok_or(Error::Forked)
+    }
+
+    /// Tries again if there was no room and a dead frontend held some. Counts it if it is refused.
+    fn or_reap<T>(&self, place: impl Fn() -> Result<T>) -> Result<T> {
+        let mut placed = place();
+        if matches!(placed, Err(Error::Saturated { .. })) && self.membership.reap_if_due() {
+            placed = place();
+        }
+        placed.inspect_err(|error| self.count_refusal(error))
+    }
+
+    #[cold]
+    fn count_refusal(&self, error: &Error) {
+        if let Some(reason) = reason_of(error)
+            && let Some(operation) = Operation::begin(&self.membership)
+        {
+            operation.count_refusal(reason);
+        }
+    }
+
+    fn place(&self, request: &Request<'_>) -> Result<Permit> {
+        if request.goes_anywhere()
+            && let Some(permit) = self.place_by_count(request.tokens)
+        {
+            return Ok(permit);
+        }
+        self.place_by_all(request)
+    }
+
+    /// Places a request by all that counts.
+    fn place_by_all(&self, request: &Request<'_>) -> Result<Permit> {
+        let placed = match self.policy {
+            Policy::Custom(_) => self.place_by_custom(request)?,
+            _ => self.operation()?.place(&self.policy, request)?,
+        };
+        Ok(self.permit(placed, request.tokens))
+    }
+
+    /// Places a request by a load of the user's own, which is computed while no lane is entered: that code
+    /// may end permits, route by another policy, or fork.
+    fn place_by_custom(&self, request: &Request<'_>) -> Result<Placed> {
+        /// How often the user's code is asked anew. It may itself change the engine that it is about to
+        /// choose, each time that it is asked: then only loads that are remembered come to an end.
+        const ASKED_ANEW: u32 = 16;
+        match self.try_custom(&self.policy, request, ASKED_ANEW)? {
+            Some(placed) => Ok(placed),
+            None => self.place_by_custom_as_remembered(request),
+        }
+    }
+
+    fn place_by_custom_as_remembered(&self, request: &Request<'_>) -> Result<Placed> {
+        let policy = self.policy.remembering();
+        loop {
+            // Each load is asked for once at most, so in the end an attempt only fails because another
+            // operation took effect: not a spin without bound.
+            if let Some(placed) = self.try_custom(&policy, request, u32::MAX)? {
+                return Ok(placed);
+            }
+        }
+    }
+
+    /// Makes so many attempts. `None` if all of them were overtaken.
+    fn try_custom(
+        &self,
+        policy: &Policy,
+        request: &Request<'_>,
+        attempts: u32,
+    ) -> Result<Option<Placed>> {
+        let tie_break = self.membership.tie_break();
+        let chooser = Chooser::new(self.table(), policy, request, tie_break);
+        let backoff = Backoff::new();
+        for _ in 0..attempts {
+            let choice = chooser.choose();
+            // After the choice: in a child that was forked in the middle of it this is where it ends.
+            let operation = self.operation()?;
+            let choice = choice.map_err(|no_choice| chooser.explain(no_choice, 1))?;
+            if let Some(placed) = operation.place_chosen(&chooser, choice)? {
+                if chooser.was_tied() {
+                    tie_break.choose(choice.engine);
+                }
+                return Ok(Some(placed));
+            }
+            backoff.spin();
+        }
+        Ok(None)
+    }
+
+    fn place_all(&self, count: usize, request: &Request<'_>) -> Result<Vec<Permit>> {
+        if count == 0 {
+            return self.operation().map(|_| Vec::new());
+        }
+        // What cannot fit should not be tried, for trying takes places from others. What fits here
+        // and not below was overtaken, and goes back as the permits are dropped.
+        // A custom policy may be asked, so no lane is entered.
+        let chooser = Chooser::new(
+            self.table(),
+            &self.policy,
+            request,
+            self.membership.tie_break(),
+        );
+        let has_room = chooser.check_room(count);
+        if !self.membership.is_ours() {
+            return Err(Error::Forked);
+        }
+        has_room?;
+        (0..count).map(|_| self.place(request)).collect()
+    }
+}

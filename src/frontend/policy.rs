@@ -1,0 +1,190 @@
+//! How load is computed from what is in flight and the snapshot.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How the load of an engine is computed. A request goes to the engine of the least load; of several,
+/// to the one that this frontend has chosen least recently.
+///
+/// With every policy but [`Custom`](Self::Custom) a snapshot may make an engine look more loaded than
+/// what is in flight on it, never less, and one that is older than `stale_after` counts as absent.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Policy {
+    /// `(in_flight + 1) / weight + min(waiting, in_flight) * 6 * max(0, kv_usage - 0.5)`.
+    ///
+    /// The default: what is in flight is known exactly, and a queue on an engine whose KV cache is
+    /// full drains slowly. The second term is that of vLLM's balancer, bounded by what is in flight.
+    InFlight {
+        /// The oldest snapshot that counts.
+        stale_after: Duration,
+    },
+    /// The same, plus `max(0, running + waiting - in_flight when the engine was sampled)`: traffic
+    /// that does not pass this table.
+    Open {
+        /// The oldest snapshot that counts.
+        stale_after: Duration,
+    },
+    /// `max(in_flight, running + waiting) + 3 * waiting`, whatever the weights are: as the vLLM Rust frontend of mid-2026, for
+    /// comparison. After a burst has drained, the old snapshot hides new requests from it.
+    Floor {
+        /// The oldest snapshot that counts.
+        stale_after: Duration,
+    },
+    /// `(tokens in flight + the request's) / weight`. Requests without tokens see no difference between
+    /// engines that have none in flight, whatever their weights are.
+    Tokens,
+    /// One engine after the other, whatever the weights are: for comparison.
+    RoundRobin,
+    /// The one of less `(in_flight + 1) / weight` among two engines picked at random: for very many
+    /// engines, since it does not look at them all, and for comparison. (Mitzenmacher, "The power of
+    /// two choices in randomized load balancing", 2001.)
+    PowerOfTwo,
+    /// A load of one's own; see [`Policy::custom`].
+    Custom(Load),
+}
+
+const DEFAULT_STALE_AFTER: Duration = Duration::from_secs(1);
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::in_flight()
+    }
+}
+
+impl Policy {
+    /// [`Policy::InFlight`], with snapshots that count for one second.
+    pub fn in_flight() -> Self {
+        Self::InFlight {
+            stale_after: DEFAULT_STALE_AFTER,
+        }
+    }
+
+    /// [`Policy::Open`], with snapshots that count for one second.
+    pub fn open() -> Self {
+        Self::Open {
+            stale_after: DEFAULT_STALE_AFTER,
+        }
+    }
+
+    /// [`Policy::Floor`], with snapshots that count for one second.
+    pub fn floor() -> Self {
+        Self::Floor {
+            stale_after: DEFAULT_STALE_AFTER,
+        }
+    }
+
+    /// [`Policy::Tokens`].
+    pub fn tokens() -> Self {
+        Self::Tokens
+    }
+
+    /// [`Policy::RoundRobin`].
+    pub fn round_robin() -> Self {
+        Self::RoundRobin
+    }
+
+    /// [`Policy::PowerOfTwo`].
+    pub fn power_of_two() -> Self {
+        Self::PowerOfTwo
+    }
+
+    /// A load of one's own. It is called for each engine that may be chosen, at least once for each
+    /// request and again when another process was faster, so it should be cheap. It may end permits and
+    /// route by another policy; routing by itself would call it again, and again, and so would a change of
+    /// the engines. If it forks, its `route` answers [`Error::Forked`](crate::Error::Forked) in the child.
+    /// An engine whose load is not a number comes last. After some twenty calls that were overtaken, the
+    /// loads of the last ones decide.
+    ///
+    /// Its result is the load as it is. In particular,
+    ///
+    /// - weights are not applied: divide by [`weight`](Candidate::weight), or all engines get the same;
+    /// - [`stale_after`](Self::stale_after) does not apply: `stats` may be of a publisher that died long ago, so
+    ///   look at their [`age`](Candidate::age);
+    /// - this request is not in `in_flight` yet: add one, or idle engines of different weights are equal;
+    /// - nothing keeps statistics from making an engine look less loaded than it is, as S3 of the README does for
+    ///   the other policies.
+    ///
+    /// Caps, states and exclusions hold as with every policy: engines that may not be chosen are not asked
+    /// for.
+    ///
+    /// ```
+    /// use headcount::Policy;
+    /// use std::time::Duration;
+    /// // Twice the weight on what the engine says of itself, if it has said so of late.
+    /// let policy = Policy::custom(|engine| {
+    ///     let stats = engine.stats.filter(|_| engine.age < Duration::from_secs(1));
+    ///     let waiting = stats.map_or(0, |stats| stats.waiting);
+    ///     (f64::from(engine.in_flight) + 1.0 + 2.0 * f64::from(waiting)) / f64::from(engine.weight)
+    /// });
+    /// ```
+    pub fn custom(load: impl Fn(&Candidate) -> f64 + Send + Sync + 'static) -> Self {
+        Self::Custom(Load(Arc::new(load)))
+    }
+
+    /// This policy, for one request: a custom load is asked for once an engine, and remembered.
+    pub(crate) fn remembering(&self) -> Self {
+        let Self::Custom(Load(load)) = self else {
+            return self.clone();
+        };
+        let load = Arc::clone(load);
+        let remembered = Mutex::new(HashMap::new());
+        Self::custom(move |engine| {
+            // Not locked while the user's code runs. A panic there leaves nothing half-done.
+            let known = || remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = known().get(&engine.engine).copied();
+            before.unwrap_or_else(|| {
+                let asked = load(engine);
+                known().insert(engine.engine, asked);
+                asked
+            })
+        })
+    }
+
+    /// The same policy with another limit on the age of snapshots. No effect on policies that do
+    /// not read any, and on custom ones, which see the age.
+    pub fn stale_after(mut self, limit: Duration) -> Self {
+        match &mut self {
+            Self::InFlight { stale_after }
+            | Self::Open { stale_after }
+            | Self::Floor { stale_after } => *stale_after = limit,
+            Self::Tokens | Self::RoundRobin | Self::PowerOfTwo | Self::Custom(_) => {}
+        }
+        self
+    }
+}
+
+/// What a custom policy knows of an engine.
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Candidate {
+    /// Its number.
+    pub engine: usize,
+    /// Its weight.
+    pub weight: f32,
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Their tokens.
+    pub tokens: u32,
+    /// What was published of it last, if anything was.
+    pub stats: Option<crate::EngineStats>,
+    /// The age of `stats`; zero without.
+    pub age: Duration,
+}
+
+/// The function of a [`Policy::Custom`].
+#[derive(Clone)]
+pub struct Load(pub(crate) Arc<dyn Fn(&Candidate) -> f64 + Send + Sync>);
+
+// What a panic in it leaves behind in it is for its author to know; nothing of ours is touched.
+impl UnwindSafe for Load {}
+impl RefUnwindSafe for Load {}
+
+impl fmt::Debug for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Load(..)")
+    }
+}

@@ -1,0 +1,68 @@
+//! What a request asks of the choice of its engine.
+
+use crate::table::engine_id::EngineSelector;
+
+/// A request to be placed: how much it costs, and where it may or should go.
+///
+/// Free to make, and borrows what it excludes.
+#[must_use = "a request is placed by `route_with`"]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Request<'a> {
+    pub(crate) tokens: u32,
+    pub(crate) pin: Option<EngineSelector>,
+    pub(crate) excluded: &'a [usize],
+    pub(crate) preferred: Option<(usize, f64)>,
+}
+
+impl<'a> Request<'a> {
+    /// A request of no tokens that may go anywhere.
+    #[inline]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many tokens it costs, counted beside it until it finishes. Default: none.
+    pub fn tokens(mut self, tokens: u32) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// Only this engine will do: the one that has this number when it is chosen, or the one of this
+    /// [`EngineId`](crate::EngineId). It is counted there like any other request.
+    pub fn pin(mut self, engine: impl Into<EngineSelector>) -> Self {
+        self.pin = Some(engine.into());
+        self
+    }
+
+    /// Any engine but these will do: those that have just failed, say.
+    pub fn exclude(mut self, engines: &'a [usize]) -> Self {
+        self.excluded = engines;
+        self
+    }
+
+    /// This engine (a warm prefix cache, say), unless its load is more than `slack` above that of
+    /// the least loaded engine, or it takes no requests. Loads are the policy's: with the default and
+    /// without weights, requests in flight, this one included; with weights, `(in_flight + 1) / weight`.
+    pub fn prefer(mut self, engine: usize, slack: impl Into<f64>) -> Self {
+        self.preferred = Some((engine, slack.into()));
+        self
+    }
+
+    /// Whether it asks for nothing.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.tokens == 0 && self.goes_anywhere()
+    }
+
+    /// Whether it has no say in where it goes.
+    #[inline]
+    pub(crate) fn goes_anywhere(&self) -> bool {
+        self.pin.is_none() && self.excluded.is_empty() && self.preferred.is_none()
+    }
+
+    #[inline]
+    pub(crate) fn prefers(&self, engine: usize) -> bool {
+        self.preferred
+            .is_some_and(|(preferred, _)| preferred == engine)
+    }
+}

@@ -1,0 +1,8 @@
+//! The whole table, for people and metrics: shown, checked, and printed word by word.
+
+mod dump;
+mod verify;
+mod view;
+
+pub use verify::{Fault, FaultKind, Verification};
+pub use view::{EngineView, FrontendView, PublicationView, View};

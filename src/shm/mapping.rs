@@ -1,0 +1,214 @@
+//! A mapped table: the one place where an offset becomes a reference.
+
+use super::open::Access;
+use crate::algorithm::counter::{Counter, Lane};
+use crate::algorithm::name::Name;
+use crate::algorithm::place::TotalCaps;
+use crate::algorithm::primitive::{Atomic, AtomicU64};
+use crate::algorithm::registry::{Registry, Slot};
+use crate::algorithm::rows::{Limits, Rows, ScanHints};
+use crate::algorithm::seqlatch::SeqLatch;
+use crate::algorithm::word::{TokenWord, Word};
+use crate::shm::layout::{Layout, NAME_WORDS, PUBLICATION_HEAD, Section};
+use crate::table::configuration::configured::Configured;
+use memmap2::{MmapOptions, MmapRaw};
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+/// The words that belong to no row and no lane, each line with its own writers.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Control {
+    /// Source of the tags of words that nobody's lane has written.
+    pub(crate) anonymous_tags: Line,
+    /// The number of the last complete publication, and its rewrite.
+    pub(crate) sequence: Line,
+    /// What a scan has to know of the engines as a whole.
+    pub(crate) hints: Atomic<ScanHints>,
+    /// How many engines were ever put into slots.
+    pub(crate) arrivals: AtomicU64,
+    /// How many eras of operation numbers have begun.
+    pub(crate) eras: AtomicU64,
+    /// The publisher as it sees itself: for people only.
+    pub(crate) publisher_pid: AtomicU64,
+    /// Whoever changes the engines, as it sees itself: for people only.
+    pub(crate) changer_pid: AtomicU64,
+    /// The deployment's process as it sees itself: for people only.
+    pub(crate) deployment_pid: AtomicU64,
+    /// The caps of the table as a whole.
+    pub(crate) total_caps: TotalCaps,
+    /// What it was last configured with.
+    pub(crate) configured: Configured,
+}
+
+/// A word on a line of its own.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Line(pub(crate) AtomicU64);
+
+/// What an engine slot says of the engine in it.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct EngineRecord {
+    /// Its generation counts the engines that this slot has had.
+    pub(crate) name: Name<NAME_WORDS>,
+    /// The requests that engines in this slot had admitted before this one.
+    pub(crate) admitted_before: AtomicU64,
+}
+
+/// A table's bytes as atomics. Whatever they hold, every method here is in bounds.
+pub(crate) struct Mapping {
+    /// References into `map`, made once. Declared before it, and never handed out for longer than
+    /// `self` is borrowed.
+    parts: Parts<'static>,
+    layout: Layout,
+    _map: MmapRaw,
+}
+
+/// The parts of a mapped table.
+struct Parts<'a> {
+    control: &'a Control,
+    rows: Rows<'a>,
+    engines: &'a [EngineRecord],
+    slots: &'a [Slot],
+    latch: SeqLatch<'a, PUBLICATION_HEAD>,
+}
+
+/// Types of which any bytes are a value, and which change under shared references only atomically.
+///
+/// # Safety
+/// The implementor must be made of 64-bit atomics and padding, and nothing else.
+unsafe trait Shared {}
+
+// SAFETY: each is an atomic of 64 bits whose every bit pattern is a value.
+unsafe impl Shared for AtomicU64 {}
+// SAFETY: as above; the words are `Pod`.
+unsafe impl<T: bytemuck::Pod> Shared for Atomic<T> {}
+// SAFETY: made of the above.
+unsafe impl Shared for Control {}
+// SAFETY: made of the above.
+unsafe impl Shared for EngineRecord {}
+// SAFETY: made of the above.
+unsafe impl Shared for Slot {}
+// SAFETY: made of the above.
+unsafe impl Shared for Lane {}
+
+const _: () = assert!(size_of::<Control>() == 384);
+const _: () = assert!(size_of::<EngineRecord>() == 256);
+const _: () = assert!(size_of::<Slot>() == 64);
+const _: () = assert!(size_of::<Lane>() == 128);
+const _: () = assert!(size_of::<Atomic<Word>>() == 8 && align_of::<Atomic<Word>>() == 8);
+
+impl Mapping {
+    /// Maps a file whose size is that of the layout.
+    pub(crate) fn new(file: &File, layout: Layout, access: Access) -> io::Result<Self> {
+        let mut options = MmapOptions::new();
+        options.len(layout.size);
+        let map = match access {
+            Access::ReadWrite => options.map_raw(file)?,
+            Access::ReadOnly => options.map_raw_read_only(file)?,
+        };
+        let bytes = Bytes(&map);
+        let control = &bytes.section::<Control>(layout.control)[0];
+        let parts = Parts {
+            control,
+            rows: Rows {
+                counter: Counter {
+                    words: bytes.section::<Atomic<Word>>(layout.words),
+                    tokens: bytes.section::<Atomic<TokenWord>>(layout.tokens),
+                    lanes: bytes.section::<Lane>(layout.lanes),
+                    ledgers: bytes.section::<AtomicU64>(layout.ledgers),
+                    plane_stride: layout.geometry.plane_stride(),
+                    anonymous_tags: &control.anonymous_tags.0,
+                    eras: &control.eras,
+                },
+                hints: &control.hints,
+                limits: bytes.section::<Atomic<Limits>>(layout.limits),
+                token_caps: bytes.section::<AtomicU64>(layout.token_caps),
+                total_caps: &control.total_caps,
+            },
+            engines: bytes.section::<EngineRecord>(layout.engines),
+            slots: bytes.section::<Slot>(layout.slots),
+            latch: SeqLatch::new(
+                &control.sequence.0,
+                bytes.section::<AtomicU64>(layout.publications),
+            )
+            .ok_or(io::ErrorKind::InvalidData)?,
+        };
+        // SAFETY: the parts lie in the mapping, which stays where it is until `_map` is dropped, after
+        // `parts`; and no method hands them out for longer than it borrows `self`.
+        let parts = unsafe { std::mem::transmute::<Parts<'_>, Parts<'static>>(parts) };
+        Ok(Self {
+            parts,
+            layout,
+            _map: map,
+        })
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    #[inline]
+    pub(crate) fn control(&self) -> &Control {
+        self.parts.control
+    }
+
+    #[inline]
+    pub(crate) fn rows(&self) -> &Rows<'_> {
+        &self.parts.rows
+    }
+
+    #[inline]
+    pub(crate) fn counter(&self) -> &Counter<'_> {
+        &self.parts.rows.counter
+    }
+
+    #[inline]
+    pub(crate) fn latch(&self) -> &SeqLatch<'_, PUBLICATION_HEAD> {
+        &self.parts.latch
+    }
+
+    pub(crate) fn registry(&self) -> Registry<'_> {
+        Registry {
+            slots: self.parts.slots,
+            lanes_per_slot: self.layout.geometry.lanes,
+            counter: self.parts.rows.counter,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn engines(&self) -> &[EngineRecord] {
+        self.parts.engines
+    }
+}
+
+/// Says how much is mapped, not what: a table has many words, and handles are printed into logs.
+impl fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.layout.size)
+    }
+}
+
+// A panic leaves the table as a death at that place would, and better: what it was holding is dropped.
+impl UnwindSafe for Mapping {}
+impl RefUnwindSafe for Mapping {}
+
+/// A mapping, before anything in it has a type.
+struct Bytes<'a>(&'a MmapRaw);
+
+impl<'a> Bytes<'a> {
+    fn section<T: Shared>(&self, section: Section) -> &'a [T] {
+        assert!(section.offset.is_multiple_of(align_of::<T>()));
+        assert!(section.offset + section.count * size_of::<T>() <= self.0.len());
+        // SAFETY: just checked to lie within the mapping.
+        let start = unsafe { self.0.as_ptr().add(section.offset) };
+        // SAFETY: just checked to lie within the mapping and to be aligned, since mappings start at
+        // pages. `T` is `Shared`: any bytes are a value, and other processes change them as atomics
+        // do. The borrow of the mapping keeps it mapped. In a mapping for reading only, callers only
+        // load (`Table` refuses everything else).
+        unsafe { std::slice::from_raw_parts(start.cast::<T>(), section.count) }
+    }
+}

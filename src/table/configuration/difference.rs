@@ -1,0 +1,254 @@
+//! What differs between a table and the options that are asked for.
+
+use crate::algorithm::word::{MAX_REQUESTS, RowState};
+use crate::error::{Error, Result};
+use crate::shm::is_locked;
+use crate::shm::layout::ENGINES_LOCK;
+use crate::table::Table;
+use crate::table::engine::Engine;
+use crate::table::options::Options;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// One thing in which a table differs from the options that are asked for; in
+/// [`Error::Differs`] and [`Changes`](crate::Changes).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Difference {
+    /// The engine that differs, by its name. `None`: the table itself.
+    pub engine: Option<String>,
+    /// The option that differs, by the name that it has in [`Options`] or [`Engine`]. `"engine"` if the
+    /// table has no engine of that name, or one that was not asked for.
+    pub option: &'static str,
+    /// What the table has: a number, `none` for no cap, or `absent` for an engine.
+    pub found: String,
+    /// What was asked for, in the same form.
+    pub asked: String,
+}
+
+const ENGINE: &str = "engine";
+const ABSENT: &str = "absent";
+const PRESENT: &str = "present";
+
+impl Difference {
+    /// Whether the table has no engine of that name.
+    pub fn is_missing_engine(&self) -> bool {
+        self.option == ENGINE && self.found == ABSENT
+    }
+
+    /// Whether the table has an engine of that name, which was not asked for.
+    pub fn is_surplus_engine(&self) -> bool {
+        self.option == ENGINE && self.asked == ABSENT
+    }
+
+    /// Whether [`Table::apply`] can change it. What a table was created with stays.
+    pub fn can_be_changed(&self) -> bool {
+        !["max_engines", "max_frontends", "lanes", "mode"].contains(&self.option)
+    }
+
+    /// What was or will be changed, in words: `engine a: max_in_flight 8, now 9`, `engine b: added`,
+    /// `engine c: removed` or `max_in_flight none, now 60`.
+    pub fn change(&self) -> String {
+        let (option, found, asked) = (self.option, &self.found, &self.asked);
+        match &self.engine {
+            Some(name) if self.is_missing_engine() => format!("engine {name}: added"),
+            Some(name) if self.is_surplus_engine() => format!("engine {name}: removed"),
+            Some(name) => format!("engine {name}: {option} {found}, now {asked}"),
+            None => format!("{option} {found}, now {asked}"),
+        }
+    }
+
+    fn engine(name: &str, option: &'static str, found: String, asked: String) -> Self {
+        Self {
+            engine: Some(name.to_owned()),
+            option,
+            found,
+            asked,
+        }
+    }
+}
+
+/// `engine "a": max_in_flight is 8, not 9`, say.
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (option, found, asked) = (self.option, &self.found, &self.asked);
+        match &self.engine {
+            Some(name) if self.is_missing_engine() => write!(f, "engine \"{name}\" is not in it"),
+            Some(name) if self.is_surplus_engine() => {
+                write!(f, "engine \"{name}\" is in it and was not asked for")
+            }
+            Some(name) => write!(f, "engine \"{name}\": {option} is {found}, not {asked}"),
+            None => write!(f, "{option} is {found}, not {asked}"),
+        }
+    }
+}
+
+/// What to tell the user.
+pub(crate) fn say(path: &Path, differences: &[Difference]) -> String {
+    const SHOWN: usize = 3;
+    let path = path.display();
+    let shown: Vec<_> = differences
+        .iter()
+        .take(SHOWN)
+        .map(Difference::to_string)
+        .collect();
+    let more = match differences.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    let advice = match differences.iter().all(Difference::can_be_changed) {
+        true => format!(
+            "ask for what it has, or change it with `Table::apply` or `headcount apply {path}`"
+        ),
+        false => format!(
+            "what a table was created with stays: ask for the same, make a table at another path, or `headcount rm {path}` when no process uses it"
+        ),
+    };
+    format!(
+        "{path} differs from what was asked for: {}{more}; {advice}",
+        shown.join("; ")
+    )
+}
+
+impl Options {
+    /// Fails if an option that was set does not fit the table.
+    pub(crate) fn compare(&self, table: &Table) -> Result<()> {
+        const PATIENCE: Duration = Duration::from_millis(200);
+        self.check_mode()?;
+        let start = Instant::now();
+        loop {
+            let differences = self.differences(table, false);
+            if differences.is_empty() {
+                return Ok(());
+            }
+            // Another process may just be changing it to that.
+            let is_changing = is_locked(table.as_fd(), ENGINES_LOCK).unwrap_or(false);
+            if !is_changing || start.elapsed() > PATIENCE {
+                return Err(Error::Differs {
+                    path: table.path().to_owned(),
+                    differences,
+                });
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What of the table differs from these options. An option that was not set differs from nothing, and
+    /// neither does one that the table was last configured with. If `entirely`, what the table has now is all
+    /// that counts, and a cap that was not set differs from one that it has.
+    pub(crate) fn differences(&self, table: &Table, entirely: bool) -> Vec<Difference> {
+        let header = table.header();
+        let number = |size: usize| size.to_string();
+        let octal = |mode: u32| format!("{mode:04o}");
+        let asked_cap = |cap: Option<u32>, is_configured: bool| {
+            (entirely || (cap.is_some() && !is_configured)).then(|| in_words(cap))
+        };
+        let caps = table.engines().rows().total_caps();
+        let configured = &table.mapping().control().configured;
+        let geometry = &header.geometry;
+        let of_the_table = [
+            (
+                "max_engines",
+                self.max_engines.map(number),
+                number(geometry.max_engines),
+            ),
+            (
+                "max_frontends",
+                self.max_frontends.map(number),
+                number(geometry.max_frontends),
+            ),
+            ("lanes", self.lanes.map(number), number(geometry.lanes)),
+            ("mode", self.mode.map(octal), octal(header.mode)),
+            (
+                "max_in_flight",
+                asked_cap(
+                    self.max_in_flight,
+                    configured.has_max_in_flight(self.max_in_flight),
+                ),
+                in_words(caps.requests),
+            ),
+            (
+                "max_tokens",
+                asked_cap(self.max_tokens, configured.has_max_tokens(self.max_tokens)),
+                in_words(caps.tokens),
+            ),
+        ];
+        let mut differences: Vec<_> = (of_the_table.into_iter())
+            .filter_map(|(option, asked, found)| {
+                let asked = asked.filter(|asked| *asked != found)?;
+                Some(Difference {
+                    engine: None,
+                    option,
+                    found,
+                    asked,
+                })
+            })
+            .collect();
+        if self.names_engines() && (entirely || !configured.has_engines(&self.engines)) {
+            self.add_differences_of_engines(table, &mut differences);
+        }
+        differences
+    }
+
+    fn add_differences_of_engines(&self, table: &Table, differences: &mut Vec<Difference>) {
+        let present = || PRESENT.to_owned();
+        let absent = || ABSENT.to_owned();
+        let has: HashMap<_, _> = (table.present_engines())
+            .map(|(_, engine)| (engine.name.clone(), engine))
+            .collect();
+        for asked in &self.engines {
+            match has.get(asked.name()) {
+                Some(found) => differences.extend(between(found, asked)),
+                None => {
+                    let missing = Difference::engine(asked.name(), ENGINE, absent(), present());
+                    differences.push(missing);
+                }
+            }
+        }
+        let asked: HashSet<_> = self.engines.iter().map(Engine::name).collect();
+        let mut surplus: Vec<_> = has
+            .keys()
+            .filter(|name| !asked.contains(name.as_str()))
+            .collect();
+        surplus.sort();
+        let surplus = surplus
+            .into_iter()
+            .map(|name| Difference::engine(name, ENGINE, present(), absent()));
+        differences.extend(surplus);
+    }
+}
+
+impl Table {
+    /// The engines that the table has, with their slots.
+    pub(crate) fn present_engines(&self) -> impl Iterator<Item = (usize, Engine)> {
+        let engines = self.engines();
+        (0..engines.in_use())
+            .filter(move |&slot| engines.word(slot).state() != RowState::Removed)
+            .map(move |slot| (slot, engines.read(slot)))
+    }
+}
+
+/// What differs between two engines of one name.
+fn between(found: &Engine, asked: &Engine) -> impl Iterator<Item = Difference> {
+    let requests =
+        |engine: &Engine| in_words(Some(engine.max_in_flight).filter(|cap| *cap < MAX_REQUESTS));
+    let tokens = |engine: &Engine| in_words(Some(engine.max_tokens).filter(|cap| *cap < u32::MAX));
+    let name = asked.name().to_owned();
+    [
+        ("weight", found.weight.to_string(), asked.weight.to_string()),
+        ("max_in_flight", requests(found), requests(asked)),
+        ("max_tokens", tokens(found), tokens(asked)),
+    ]
+    .into_iter()
+    .filter(|(_, found, asked)| found != asked)
+    .map(move |(option, found, asked)| Difference::engine(&name, option, found, asked))
+}
+
+/// A cap as people are told it.
+fn in_words(cap: Option<u32>) -> String {
+    cap.map_or_else(|| "none".to_owned(), |cap| cap.to_string())
+}

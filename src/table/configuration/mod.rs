@@ -1,0 +1,10 @@
+//! How a deployment says what a table is to have: by its options, when a table is opened and later.
+
+mod apply;
+pub(crate) mod configured;
+mod deployment;
+pub(crate) mod difference;
+
+pub use apply::Changes;
+pub use deployment::Deployment;
+pub use difference::Difference;

@@ -1,0 +1,40 @@
+//! What a table was created as.
+
+use crate::shm::layout::VERSION;
+use crate::table::Table;
+
+/// What a table was created as; none of it ever changes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Dimensions {
+    /// The version of the file's format.
+    pub format: u32,
+    /// The bytes of the file.
+    pub size: u64,
+    /// How many engines it has room for.
+    pub max_engines: usize,
+    /// How many frontends can join.
+    pub max_frontends: usize,
+    /// How many lanes each frontend has.
+    pub lanes: usize,
+    /// How many engines it was created with.
+    pub engines: usize,
+    /// The permission bits it was created with.
+    pub mode: u32,
+}
+
+impl Table {
+    /// What the table was created as. Costs nothing: it was read when the table was opened.
+    pub fn dimensions(&self) -> Dimensions {
+        let header = self.header();
+        Dimensions {
+            format: VERSION,
+            size: self.mapping().layout().size as u64,
+            max_engines: header.geometry.max_engines,
+            max_frontends: header.geometry.max_frontends,
+            lanes: header.geometry.lanes,
+            engines: header.engines,
+            mode: header.mode,
+        }
+    }
+}
