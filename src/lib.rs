@@ -20,7 +20,7 @@
 //! let permit = frontend.route_with(&Request::new().tokens(812).prefer(engine, 8))?;
 //!
 //! let mut publisher = table.publisher()?; // one process at a time
-//! let stats = EngineStats { waiting: 3, running: 20, kv_usage: 0.41, ..Default::default() };
+//! let stats = EngineStats::new().waiting(3).running(20).kv_usage(0.41);
 //! publisher.publish(&[stats; 4])?;
 //!
 //! let view = table.view(); // all of it, for people and metrics
@@ -36,42 +36,42 @@
 //! called in async code as they are. A permit may live over an `.await`, and a request that is cancelled drops
 //! it. One process, the parent say, keeps a [`Reaper`].
 //!
-//! A handler answers at once if the table is [saturated](Error::Saturated), and so keeps no client waiting for
+//! A handler answers at once if the table is [saturated](RouteError::Saturated), and so keeps no client waiting for
 //! a place that may not come:
 //!
 //! ```no_run
-//! use headcount::{Error, Frontend, Request};
+//! use headcount::{EngineId, Frontend, Request, RouteError};
 //!
 //! async fn handle(frontend: &Frontend, prompt: &str) -> (u16, String) {
 //!     let tokens = prompt.len() as u32 / 4;
 //!     let permit = match frontend.route_with(&Request::new().tokens(tokens)) {
 //!         Ok(permit) => permit,
 //!         // Larger than the caps: to try again never helps.
-//!         Err(error @ Error::Saturated { passes: false, .. }) => return (413, error.to_string()),
+//!         Err(error @ RouteError::Saturated { passes: false, .. }) => return (413, error.to_string()),
 //!         // Full, or all engines down: with a `Retry-After`.
-//!         Err(Error::Saturated { .. } | Error::Unavailable { .. }) => return (503, "try again".into()),
+//!         Err(RouteError::Saturated { .. } | RouteError::Unavailable(_)) => return (503, "try again".into()),
 //!         Err(error) => return (500, error.to_string()),
 //!     };
 //!     let answer = ask(permit.engine(), prompt).await;
 //!     drop(permit); // finished; also if this future is dropped before
 //!     answer
 //! }
-//! # async fn ask(engine: usize, prompt: &str) -> (u16, String) { unimplemented!() }
+//! # async fn ask(engine: EngineId, prompt: &str) -> (u16, String) { unimplemented!() }
 //! ```
 //!
 //! A server that would rather wait a moment tries again until a deadline, with a pause that grows. Nothing is
 //! told when a place is free, and requests that wait so are served in no order:
 //!
 //! ```no_run
-//! use headcount::{Error, Frontend, Permit, Request};
+//! use headcount::{Frontend, Permit, Request, RouteError};
 //! use std::time::Duration;
 //! use tokio::time::{Instant, sleep};
 //!
-//! async fn route_until(frontend: &Frontend, request: &Request<'_>, end: Instant) -> headcount::Result<Permit> {
+//! async fn route_until(frontend: &Frontend, request: &Request<'_>, end: Instant) -> Result<Permit, RouteError> {
 //!     let mut pause = Duration::from_millis(1);
 //!     loop {
 //!         match frontend.route_with(request) {
-//!             Err(Error::Saturated { passes: true, .. }) if Instant::now() < end => sleep(pause).await,
+//!             Err(RouteError::Saturated { passes: true, .. }) if Instant::now() < end => sleep(pause).await,
 //!             result => return result,
 //!         }
 //!         pause = (pause * 2).min(Duration::from_millis(50));
@@ -94,7 +94,7 @@
 //! - [`Verification`]: whether all of it is consistent.
 //! - [`Reaper`]: returns what dead processes held, in the background.
 //! - [`PathState`]: whether the file still lies at its path, where other processes look for it.
-//! - [`Error`]: what can go wrong; [`Cap`]: which cap a request was refused by.
+//! - [`RouteError`]: why a request was not placed, by which [`Cap`]; [`Error`]: what else can go wrong.
 //! - [`MAX_ENGINES`], [`MAX_FRONTENDS`], [`MAX_IN_FLIGHT`], [`MAX_NAME_LEN`]: the most that a table can hold.
 //!
 //! # What holds
@@ -139,14 +139,14 @@ mod algorithm;
 mod error;
 mod shm;
 
-pub use error::{Error, Result};
+pub use error::{Cap, Difference, Error, Result, RouteError, Unavailable};
 pub use frontend::{Candidate, Frontend, Permit, Policy, Request};
 pub use inspect::{
     EngineView, Fault, FaultKind, FrontendView, PublicationView, Verification, View,
 };
 pub use publication::{EngineStats, PackedEngineStats, PublicationHead, Publisher};
 pub use table::{
-    Cap, Changes, Deployment, Difference, Dimensions, Engine, EngineId, EngineSelector,
-    EngineState, MAX_ENGINES, MAX_FRONTENDS, MAX_IN_FLIGHT, MAX_NAME_LEN, Options, PathState,
-    Reaped, Reaper, Refusals, Table,
+    Changes, Deployment, Dimensions, Engine, EngineId, EngineSelector, EngineState, MAX_ENGINES,
+    MAX_FRONTENDS, MAX_IN_FLIGHT, MAX_NAME_LEN, Options, PathState, Reaped, Reaper, Refusals,
+    Table,
 };

@@ -151,7 +151,7 @@ fn k1_each_death_is_found_by_a_route_at_the_cap() {
 
 #[test]
 fn k1_a_lane_is_as_good_as_new_after_its_holder_died() {
-    let table = TestTable::new(&Table::options().engines(2).max_frontends(1).lanes(1));
+    let table = TestTable::new(&Table::options().engines(2).max_frontends(1).threads(0));
     for round in 0..30 {
         let mut actor = Actor::join(ACTOR, table.path());
         let placed = actor.numbers("burst 11");
@@ -616,7 +616,10 @@ fn a_full_table_says_so_and_has_room_again_after_a_death() {
     let mut actors = spawn_all(ACTOR, table.path(), 2);
     assert!(matches!(
         table.join(),
-        Err(Error::FrontendsFull { max_frontends: 2 })
+        Err(Error::FrontendsFull {
+            max_frontends: 2,
+            ..
+        })
     ));
     assert_eq!(actors[0].ask("burst 1"), "1", "the others go on");
     actors.pop().unwrap().kill();

@@ -1,7 +1,8 @@
 //! One deployment a table, and a table that is brought to another configuration.
 
 use headcount::{
-    Cap, Difference, Engine, EngineState, Error, Frontend, Options, Permit, Request, Table,
+    Cap, Difference, Engine, EngineState, Error, Frontend, Options, Permit, Request, RouteError,
+    Table,
 };
 use headcount_tests::{Actor, Rounds, TestTable, eventually, many_engines};
 use std::collections::VecDeque;
@@ -13,7 +14,7 @@ const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 /// The pid of the deployment, as another one is told.
 fn told(table: &Table) -> Option<i32> {
     match table.deploy() {
-        Err(Error::Deployed { path, pid }) if path == table.path() => Some(pid as i32),
+        Err(Error::Deployed { path, pid, .. }) if path == table.path() => Some(pid as i32),
         Err(other) => panic!("{other}"),
         Ok(_) => None,
     }
@@ -168,7 +169,7 @@ fn apply_changes_nothing_if_it_cannot_do_all() {
             .engines(2)
             .max_engines(2)
             .max_frontends(4)
-            .lanes(2)
+            .threads(1)
     };
     let table = TestTable::new(&options());
     let before = engines(&table);
@@ -177,7 +178,7 @@ fn apply_changes_nothing_if_it_cannot_do_all() {
         other => panic!("{other:?}"),
     };
     let more = Table::options().engines(3);
-    assert_eq!(differs(&more.clone().lanes(3)), "lanes is 2, not 3");
+    assert_eq!(differs(&more.clone().threads(2)), "lanes is 2, not 3");
     assert_eq!(
         differs(&more.clone().max_engines(3)),
         "max_engines is 2, not 3"
@@ -187,7 +188,10 @@ fn apply_changes_nothing_if_it_cannot_do_all() {
         "max_frontends is 4, not 5"
     );
     assert_eq!(differs(&more.clone().mode(0o660)), "mode is 0600, not 0660");
-    let said = table.apply(&more.clone().lanes(3)).unwrap_err().to_string();
+    let said = table
+        .apply(&more.clone().threads(2))
+        .unwrap_err()
+        .to_string();
     let advice = format!(
         "or `headcount rm {}` when no process uses it",
         table.path().display()
@@ -234,7 +238,7 @@ fn apply_says_that_engines_which_finish_keep_their_slots_and_goes_on_later() {
         .max_in_flight(7);
     assert!(matches!(
         table.apply(&next),
-        Err(Error::EnginesFull { max_engines: 2 })
+        Err(Error::EnginesFull { max_engines: 2, .. })
     ));
     let view = table.view();
     assert_eq!(view.max_in_flight, Some(7));
@@ -265,7 +269,7 @@ fn c4_a_lowered_cap_of_the_table_takes_nothing_away_and_lets_nothing_in() {
     cap(7).unwrap();
     held.extend(frontend.route_many(2).unwrap());
     let refused = |frontend: &Frontend| match frontend.route() {
-        Err(Error::Saturated { cap, passes }) => (cap, passes),
+        Err(RouteError::Saturated { cap, passes }) => (cap, passes),
         other => panic!("{other:?}"),
     };
     assert_eq!(refused(&frontend), (Cap::TableRequests, true));
@@ -301,7 +305,7 @@ fn c5_a_cap_of_the_table_on_tokens_can_come_and_go() {
     cap(80).unwrap();
     assert!(matches!(
         tokens(31),
-        Err(Error::Saturated {
+        Err(RouteError::Saturated {
             cap: Cap::TableTokens,
             passes: true
         })
@@ -315,7 +319,7 @@ fn c5_a_cap_of_the_table_on_tokens_can_come_and_go() {
     drop(more);
     assert!(matches!(
         tokens(41),
-        Err(Error::Saturated {
+        Err(RouteError::Saturated {
             cap: Cap::TableTokens,
             passes: false
         })
@@ -382,7 +386,7 @@ fn c5_a_request_without_tokens_needs_no_room_for_any() {
     assert!(
         matches!(
             full,
-            Error::Saturated {
+            RouteError::Saturated {
                 cap: Cap::TableTokens,
                 passes: true
             }
@@ -487,7 +491,7 @@ fn what_an_operator_changes_in_place_keeps_no_worker_from_starting() {
     for change in [
         |table: &Table| table.set_max_in_flight(0, Some(1)),
         |table: &Table| table.set_weight(1, 3.0),
-        |table: &Table| table.add(&Engine::named("c")).map(drop),
+        |table: &Table| table.add(Engine::named("c")).map(drop),
         |table: &Table| table.remove(0).map(drop),
         |table: &Table| table.set_total_max_in_flight(Some(9)),
         |table: &Table| table.set_total_max_tokens(Some(9)),

@@ -169,7 +169,7 @@ fn f1_open_or_create_gives_what_was_asked_for() {
         assert!(matches!(error, Error::Differs { .. }), "{error}");
     }
     let table = Table::open(&path).unwrap();
-    table.add(&Engine::named("fifth")).unwrap();
+    table.add(Engine::named("fifth")).unwrap();
     table.set_caps(0, Some(9), None).unwrap();
     // What it was created with fits, and so does what it has now.
     assert!(options().open_or_create(&path).is_ok());
@@ -236,7 +236,7 @@ fn f1_each_option_that_differs_is_named_however_the_table_is_opened() {
             .engines(2)
             .max_engines(8)
             .max_frontends(9)
-            .lanes(2)
+            .threads(1)
             .max_in_flight(100)
             .max_tokens(1000)
             .mode(0o640)
@@ -247,7 +247,7 @@ fn f1_each_option_that_differs_is_named_however_the_table_is_opened() {
         (all().engines(1), "engine"),
         (all().max_engines(7), "max_engines"),
         (all().max_frontends(8), "max_frontends"),
-        (all().lanes(3), "lanes"),
+        (all().threads(2), "lanes"),
         (all().max_in_flight(99), "max_in_flight"),
         (all().max_tokens(999), "max_tokens"),
         (all().mode(0o600), "mode"),
@@ -443,7 +443,7 @@ fn a_passed_table_goes_to_that_child_and_no_further() {
     let mut actor = Actor::start(table.pass_to(&mut Command::new(ACTOR)));
     assert_eq!(actor.ask("inherit"), "ok");
     assert_eq!(actor.ask("inherit"), "ok", "twice is as good as once");
-    let other_lanes = actor.ask("inherit-with-lanes 3");
+    let other_lanes = actor.ask("inherit-with-threads 2");
     assert!(other_lanes.starts_with("error Differs"), "{other_lanes}");
     let theirs = actor.ask("child-has-table");
     assert!(!theirs.contains("headcount"), "{theirs}");
@@ -624,7 +624,7 @@ fn reading_only_changes_nothing_and_disturbs_nobody() {
         reader.join().map(drop),
         reader.publisher().map(drop),
         reader.reap().map(drop),
-        reader.add(&Engine::named("x")).map(drop),
+        reader.add(Engine::named("x")).map(drop),
         reader.remove(0).map(drop),
         reader.down(0),
         reader.set_weight(0, 2.0),
@@ -665,8 +665,7 @@ fn impossible_options_are_refused() {
         (Table::options().max_frontends(9), "engines"),
         (Table::options().max_frontends(0), "max_frontends"),
         (Table::options().max_frontends(5000), "max_frontends"),
-        (Table::options().max_frontends(1000).lanes(5), "lanes"),
-        (Table::options().lanes(0), "lanes"),
+        (Table::options().max_frontends(1000).threads(4), "lanes"),
         (Table::options().mode(0o1777), "mode"),
         (Table::options().mode(0o066), "mode"),
     ] {
@@ -685,7 +684,7 @@ fn impossible_options_are_refused() {
             "engines is 5000, but it must be 0 to 4096; change that option",
         ),
         (
-            Table::options().max_frontends(4095).lanes(4),
+            Table::options().max_frontends(4095).threads(3),
             "lanes is 4, but it must be 1 to 1, for 4095 frontends and 4095 lanes in all; change that option",
         ),
         (
@@ -724,7 +723,12 @@ fn a_table_of_no_engines_has_to_be_asked_for() {
 
 #[test]
 fn the_largest_table_works() {
-    let table = TestTable::new(&Table::options().engines(4096).max_frontends(1024).lanes(3));
+    let table = TestTable::new(
+        &Table::options()
+            .engines(4096)
+            .max_frontends(1024)
+            .threads(2),
+    );
     let frontend = table.join().unwrap();
     let permits = frontend.route_many(5000).unwrap();
     assert_eq!(table.in_flight().iter().sum::<u32>(), 5000);

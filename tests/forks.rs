@@ -1,6 +1,6 @@
 //! K3: what a forked child has of its parent, however and whenever it was forked.
 
-use headcount::{Error, Frontend, Permit, Policy, Table};
+use headcount::{Error, Frontend, Permit, Policy, RouteError, Table};
 use headcount_tests::{
     TestTable, alone, eventually, fork, in_flight, is_running, skipped, succeeds_alone, wait,
 };
@@ -134,7 +134,7 @@ fn k3_children_without_fork_handlers_keep_no_lock_that_is_just_taken() {
     let name = "k3_children_without_fork_handlers_keep_no_lock_that_is_just_taken";
     let (table, ended) = alone(
         name,
-        || TestTable::new(&Table::options().engines(1).max_frontends(1024).lanes(1)),
+        || TestTable::new(&Table::options().engines(1).max_frontends(1024).threads(0)),
         |path| {
             const CHILDREN: usize = 60;
             let table = Table::open(path).unwrap();
@@ -202,7 +202,7 @@ fn k3_a_child_has_none_of_its_parents_lock_files() {
 }
 
 /// A way to route.
-type Way = fn(&Frontend) -> headcount::Result<Vec<Permit>>;
+type Way = fn(&Frontend) -> Result<Vec<Permit>, RouteError>;
 
 #[test]
 fn k3_a_fork_inside_a_policy_counts_nothing_in_the_child() {
@@ -233,7 +233,7 @@ fn k3_a_fork_inside_a_policy_counts_nothing_in_the_child() {
                 FORK.store(true, Ordering::SeqCst);
                 let routed = way(&forking);
                 if CHILD.load(Ordering::SeqCst) == 0 {
-                    let is_told = matches!(routed, Err(Error::Forked));
+                    let is_told = matches!(routed, Err(RouteError::Forked));
                     // SAFETY: ends this child.
                     unsafe { libc::_exit(i32::from(!is_told)) };
                 }

@@ -28,13 +28,14 @@ fn changes() -> [Change; 9] {
         ("remove", |table, engine| table.remove(engine).map(drop)),
         ("route", |table, engine| {
             let pinned = Request::new().pin(engine);
-            table.join()?.route_with(&pinned).map(drop)
+            let _permit = table.join()?.route_with(&pinned)?;
+            Ok(())
         }),
     ]
 }
 
 fn is_gone(result: &Result<(), Error>, number: usize) -> bool {
-    matches!(result, Err(Error::NoSuchEngine { engine, removed: true }) if *engine == number)
+    matches!(result, Err(Error::NoSuchEngine { engine, removed: true, .. }) if *engine == number)
 }
 
 fn view(table: &Table, engine: usize) -> EngineView {
@@ -75,7 +76,7 @@ fn c8_a_change_by_id_leaves_a_newcomer_in_the_same_slot_alone() {
         let after = view(&table, number);
         assert_eq!((after.weight, after.max_in_flight), (3.0, Some(9)));
         table.remove(before.id).unwrap();
-        table.add(&Engine::named("1")).unwrap();
+        table.add(Engine::named("1")).unwrap();
     }
 }
 
@@ -95,7 +96,7 @@ fn c8_who_changes_an_engine_by_its_id_finds_it_in_every_state() {
     table.up(id).unwrap();
     let frontend = table.join().unwrap();
     let permit = frontend.route_with(&Request::new().pin(id)).unwrap();
-    assert_eq!(permit.engine(), id.index());
+    assert_eq!(permit.engine().index(), id.index());
     assert_eq!(table.remove(id).unwrap(), 1);
     assert!(is_gone(&table.up(id), 2), "it is leaving");
     let same = EngineId::new(id.index(), id.generation());
@@ -107,10 +108,7 @@ fn c8_an_engine_that_comes_back_before_its_requests_end_is_the_same_one() {
     let table = TestTable::with_engines(1);
     let frontend = table.join().unwrap();
     let id = table.find("0").unwrap();
-    let stats = EngineStats {
-        running: 7,
-        ..EngineStats::default()
-    };
+    let stats = EngineStats::new().running(7);
     table.publisher().unwrap().publish(&[stats]).unwrap();
     let permits = frontend.route_many(3).unwrap();
     table.remove(id).unwrap();
@@ -146,10 +144,10 @@ fn c8_no_id_of_a_table_is_given_twice() {
     let mut seen: Vec<_> = table.view().engines.iter().map(|e| e.id).collect();
     for n in 0..100 {
         let added = table
-            .add(&Engine::named(format!("{n}")))
+            .add(Engine::named(format!("{n}")))
             .unwrap_or_else(|_| {
                 // "0" is there.
-                table.add(&Engine::named("another")).unwrap()
+                table.add(Engine::named("another")).unwrap()
             });
         assert!(!seen.contains(&added));
         seen.push(added);

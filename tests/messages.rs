@@ -1,12 +1,12 @@
 //! What people are told: in messages, and in the debug form of handles and options.
 
-use headcount::{Engine, Error, Options, Request, Table};
-use headcount_tests::TestTable;
+use headcount::{Engine, Options, Request, RouteError, Table};
+use headcount_tests::{TestTable, ids};
 
 /// What is said to a request that no engine takes.
 fn unavailable(table: &Table, request: &Request<'_>) -> String {
     let error = table.join().unwrap().route_with(request).unwrap_err();
-    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    assert!(matches!(error, RouteError::Unavailable(_)), "{error}");
     error.to_string()
 }
 
@@ -14,7 +14,8 @@ fn unavailable(table: &Table, request: &Request<'_>) -> String {
 fn unavailable_advises_only_what_fits_the_case() {
     let table = TestTable::with_engines(3);
     let any = Request::new();
-    let none_of_three = Request::new().exclude(&[0, 1, 2]);
+    let all = ids(&table, [0, 1, 2]);
+    let none_of_three = Request::new().exclude(&all);
     assert_eq!(
         unavailable(&table, &none_of_three),
         "none of the 3 engines takes this request: 3 are excluded by the request; exclude fewer"

@@ -1,7 +1,9 @@
 //! What each policy does with the same loads, and what a request can ask for.
 
-use headcount::{Engine, EngineStats, Error, Frontend, Permit, Policy, Request, Table};
-use headcount_tests::{TestTable, spread};
+use headcount::{
+    Engine, EngineId, EngineStats, Frontend, Permit, Policy, Request, RouteError, Table,
+};
+use headcount_tests::{TestTable, ids, spread};
 use std::panic::{RefUnwindSafe, UnwindSafe, catch_unwind};
 
 /// A table of three engines with 6, 2 and 4 in flight.
@@ -22,7 +24,7 @@ fn uneven() -> (TestTable, Frontend, Vec<Permit>) {
 }
 
 fn one(frontend: &Frontend, request: &Request<'_>) -> usize {
-    frontend.route_with(request).unwrap().engine()
+    frontend.route_with(request).unwrap().engine().index()
 }
 
 #[test]
@@ -104,7 +106,10 @@ fn power_of_two_never_takes_the_most_loaded_and_keeps_to_what_is_open() {
         "it wins two of the three pairs: {wins:?}"
     );
     table.down(1).unwrap();
-    assert_eq!(one(&frontend, &Request::new().exclude(&[2])), 0);
+    assert_eq!(
+        one(&frontend, &Request::new().exclude(&ids(&table, [2]))),
+        0
+    );
     assert_eq!(one(&frontend, &Request::new().prefer(0, 100)), 0);
 }
 
@@ -112,21 +117,22 @@ fn power_of_two_never_takes_the_most_loaded_and_keeps_to_what_is_open() {
 fn a_custom_policy_sees_what_there_is_to_see() {
     let (table, frontend, _permits) = uneven();
     let mut publisher = table.publisher().unwrap();
-    let busy = EngineStats {
-        waiting: 9,
-        ..EngineStats::default()
-    };
+    let busy = EngineStats::new().waiting(9);
     publisher.publish(&[EngineStats::default(), busy]).unwrap();
     let policy = Policy::custom(|engine| {
         assert_eq!(engine.weight, 1.0);
-        assert_eq!(engine.tokens, [180, 40, 40][engine.engine]);
-        assert_eq!(engine.stats.is_some(), engine.engine < 2);
+        assert_eq!(engine.tokens, [180, 40, 40][engine.engine.index()]);
+        assert_eq!(engine.stats.is_some(), engine.engine.index() < 2);
         f64::from(engine.in_flight) + engine.stats.map_or(0.0, |s| s.waiting.into())
     });
     let frontend = frontend.with_policy(policy);
     assert_eq!(one(&frontend, &Request::new()), 2);
     let nonsense = frontend.clone().with_policy(Policy::custom(|engine| {
-        if engine.engine == 1 { 5.0 } else { f64::NAN }
+        if engine.engine.index() == 1 {
+            5.0
+        } else {
+            f64::NAN
+        }
     }));
     assert_eq!(
         one(&nonsense, &Request::new()),
@@ -145,20 +151,26 @@ fn a_custom_policy_sees_what_there_is_to_see() {
 fn a_request_can_be_pinned_and_kept_from_engines() {
     let (table, frontend, _permits) = uneven();
     assert_eq!(one(&frontend, &Request::new().pin(0)), 0);
-    assert_eq!(one(&frontend, &Request::new().exclude(&[1])), 2);
-    assert_eq!(one(&frontend, &Request::new().exclude(&[1, 2])), 0);
+    assert_eq!(
+        one(&frontend, &Request::new().exclude(&ids(&table, [1]))),
+        2
+    );
+    assert_eq!(
+        one(&frontend, &Request::new().exclude(&ids(&table, [1, 2]))),
+        0
+    );
     assert!(
         frontend
-            .route_with(&Request::new().exclude(&[0, 1, 2]))
+            .route_with(&Request::new().exclude(&ids(&table, [0, 1, 2])))
             .is_err()
     );
     assert!(
         frontend
-            .route_with(&Request::new().pin(1).exclude(&[1]))
+            .route_with(&Request::new().pin(1).exclude(&ids(&table, [1])))
             .is_err()
     );
     assert_eq!(
-        one(&frontend, &Request::new().exclude(&[77])),
+        one(&frontend, &Request::new().exclude(&[EngineId::new(77, 2)])),
         1,
         "one that is not there is no matter"
     );
@@ -188,9 +200,12 @@ fn a_preferred_engine_wins_unless_it_is_too_loaded() {
     assert_eq!(one(&frontend, &Request::new().prefer(0, 4)), 1);
 }
 
+/// A way to place a request.
+type Way = fn(&Frontend) -> Result<Permit, RouteError>;
+
 /// A request that may go anywhere is placed by counts alone where they say all, with tokens or without. So
 /// it is shown for each of these that they are not alone where there is more to consider.
-const PLAIN: [fn(&Frontend) -> headcount::Result<Permit>; 3] = [
+const PLAIN: [Way; 3] = [
     |frontend| frontend.route(),
     |frontend| frontend.route_with(&Request::new()),
     |frontend| frontend.route_with(&Request::new().tokens(812)),
@@ -221,7 +236,7 @@ fn a_plain_route_minds_that_all_are_closed() {
         table.drain(0).unwrap();
         table.down(1).unwrap();
         let refused = route(&frontend).unwrap_err();
-        assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+        assert!(matches!(refused, RouteError::Unavailable(_)), "{refused}");
     }
 }
 
@@ -231,9 +246,9 @@ fn a_plain_route_minds_that_some_are_closed() {
         let (table, frontend, _permits) = uneven();
         table.down(1).unwrap();
         let second = route(&frontend).unwrap();
-        assert_eq!(second.engine(), 2, "the least loaded one is down");
+        assert_eq!(second.engine().index(), 2, "the least loaded one is down");
         table.drain(2).unwrap();
-        assert_eq!(route(&frontend).unwrap().engine(), 0);
+        assert_eq!(route(&frontend).unwrap().engine().index(), 0);
     }
 }
 
@@ -244,17 +259,12 @@ fn a_plain_route_minds_pressure() {
         let frontend = table.join().unwrap();
         let _permits =
             [0, 1].map(|engine| frontend.route_with(&Request::new().pin(engine)).unwrap());
-        let pressed = EngineStats {
-            waiting: 9,
-            running: 9,
-            kv_usage: 1.0,
-            in_flight: None,
-        };
+        let pressed = EngineStats::new().waiting(9).running(9).kv_usage(1.0);
         let stats = [pressed, EngineStats::default()];
         table.publisher().unwrap().publish(&stats).unwrap();
         // One in flight there weighs as much as four here.
         let permits: Vec<_> = (0..3).map(|_| route(&frontend).unwrap()).collect();
-        assert!(permits.iter().all(|permit| permit.engine() == 1));
+        assert!(permits.iter().all(|permit| permit.engine().index() == 1));
     }
 }
 
@@ -264,7 +274,7 @@ fn a_plain_route_minds_the_policy() {
     // The engine that is least loaded by count has the most tokens but one.
     let by_tokens = frontend.with_policy(Policy::custom(|engine| (200 - engine.tokens).into()));
     for route in PLAIN {
-        assert_eq!(route(&by_tokens).unwrap().engine(), 0);
+        assert_eq!(route(&by_tokens).unwrap().engine().index(), 0);
     }
 }
 
@@ -279,22 +289,26 @@ fn a_plain_route_minds_what_the_least_loaded_may_have_in_tokens() {
     let of = |tokens| frontend.route_with(&Request::new().tokens(tokens)).unwrap();
     let lead = frontend.route_many_with(3, &Request::new().pin(1)).unwrap();
     let first = of(60);
-    assert_eq!(first.engine(), 0, "none to three");
+    assert_eq!(first.engine().index(), 0, "none to three");
     let past_it = of(41);
-    assert_eq!(past_it.engine(), 1, "101 do not fit");
+    assert_eq!(past_it.engine().index(), 1, "101 do not fit");
     let last = of(40);
-    assert_eq!(last.engine(), 0, "100 do");
+    assert_eq!(last.engine().index(), 0, "100 do");
     assert_eq!(table.tokens(), [100, 41]);
-    assert_eq!(frontend.route().unwrap().engine(), 0, "none always do");
-    let others: Vec<_> = (0..5).map(|_| of(1).engine()).collect();
+    assert_eq!(
+        frontend.route().unwrap().engine().index(),
+        0,
+        "none always do"
+    );
+    let others: Vec<_> = (0..5).map(|_| of(1).engine().index()).collect();
     assert_eq!(others, [1; 5], "it is the least loaded, and full");
     drop((lead, past_it));
     table.down(1).unwrap();
     let refused = frontend.route_with(&Request::new().tokens(1)).unwrap_err();
-    assert!(matches!(refused, Error::Saturated { .. }), "{refused}");
+    assert!(matches!(refused, RouteError::Saturated { .. }), "{refused}");
     drop(first);
     let again = of(60);
-    assert_eq!((again.engine(), table.tokens()), (0, vec![100, 0]));
+    assert_eq!((again.engine().index(), table.tokens()), (0, vec![100, 0]));
 }
 
 #[test]
@@ -326,7 +340,7 @@ fn a_plain_route_counts_its_tokens_under_the_tables_cap() {
     let (a, b) = (of(60).unwrap(), of(40).unwrap());
     assert_eq!((a.tokens(), b.tokens()), (60, 40));
     assert_ne!(a.engine(), b.engine());
-    assert!(matches!(of(1), Err(Error::Saturated { .. })));
+    assert!(matches!(of(1), Err(RouteError::Saturated { .. })));
     assert_eq!(table.in_flight(), [1, 1], "a refusal counts nothing");
     drop(a);
     assert_eq!(of(60).unwrap().tokens(), 60);

@@ -1,7 +1,7 @@
 //! P1: nobody waits for anybody.
 
 use headcount::{EngineStats, Request, Table};
-use headcount_tests::{Actor, Random, Rounds, TestTable, lanes_in_midst, spawn_all};
+use headcount_tests::{Actor, Random, Rounds, TestTable, ids, lanes_in_midst, spawn_all};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -33,12 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// An engine for which the default policy reads the snapshot and the clock.
-const PRESSED: EngineStats = EngineStats {
-    waiting: 3,
-    running: 0,
-    kv_usage: 0.9,
-    in_flight: None,
-};
+const PRESSED: EngineStats = EngineStats::new().waiting(3).running(0).kv_usage(0.9);
 
 #[test]
 fn p1_route_and_finish_allocate_nothing() {
@@ -51,11 +46,12 @@ fn p1_route_and_finish_allocate_nothing() {
     let mut publisher = table.publisher().unwrap();
     publisher.publish(&[PRESSED; 8]).unwrap();
     drop(frontend.route().unwrap());
+    let excluded = ids(&table, [3]);
     let before = ALLOCATIONS.get();
     for _ in 0..1000 {
         let one = frontend.route().unwrap();
         let two = frontend
-            .route_with(&Request::new().tokens(800).prefer(1, 8).exclude(&[3]))
+            .route_with(&Request::new().tokens(800).prefer(1, 8).exclude(&excluded))
             .unwrap();
         drop((one, two));
     }

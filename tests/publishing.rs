@@ -97,7 +97,7 @@ fn s2_a_publisher_killed_half_way_costs_readers_nothing_and_is_taken_over() {
         let pid = publisher.pid() as u32;
         let held = table.publisher();
         assert!(
-            matches!(held, Err(Error::PublisherHeld { pid: p }) if p == pid),
+            matches!(held, Err(Error::PublisherHeld { pid: p, .. }) if p == pid),
             "{held:?}"
         );
         eventually("a publication", || {
@@ -154,7 +154,7 @@ fn s3_a_snapshot_never_makes_an_engine_look_less_loaded() {
         .collect();
     let mut publisher = table.publisher().unwrap();
     let idle = EngineStats::default();
-    let busy = EngineStats { running: 1, ..idle };
+    let busy = idle.running(1);
     publisher.publish(&[idle, busy]).unwrap();
     for policy in [Policy::in_flight(), Policy::open(), Policy::floor()] {
         let engine = frontend
@@ -162,7 +162,8 @@ fn s3_a_snapshot_never_makes_an_engine_look_less_loaded() {
             .with_policy(policy.clone())
             .route()
             .unwrap()
-            .engine();
+            .engine()
+            .index();
         assert_eq!(engine, 1, "{policy:?}");
     }
 }
@@ -173,12 +174,11 @@ fn s3_pressure_and_other_traffic_do_raise_a_load() {
     let frontend = table.join().unwrap();
     let _even = frontend.route_many(20).unwrap();
     let mut publisher = table.publisher().unwrap();
-    let queue = EngineStats {
-        waiting: 5,
-        running: 5,
-        kv_usage: 0.9,
-        in_flight: Some(10),
-    };
+    let queue = EngineStats::new()
+        .waiting(5)
+        .running(5)
+        .kv_usage(0.9)
+        .in_flight(10);
     let route = |policy: Policy| {
         frontend
             .clone()
@@ -186,16 +186,9 @@ fn s3_pressure_and_other_traffic_do_raise_a_load() {
             .route()
             .unwrap()
             .engine()
+            .index()
     };
-    publisher
-        .publish(&[
-            queue,
-            EngineStats {
-                kv_usage: 0.1,
-                ..queue
-            },
-        ])
-        .unwrap();
+    publisher.publish(&[queue, queue.kv_usage(0.1)]).unwrap();
     assert_eq!(
         [(); 3].map(|()| route(Policy::in_flight())),
         [1; 3],
@@ -203,16 +196,12 @@ fn s3_pressure_and_other_traffic_do_raise_a_load() {
     );
     assert_eq!([(); 3].map(|()| route(Policy::open())), [1; 3]);
 
-    let other_traffic = EngineStats {
-        waiting: 0,
-        running: 30,
-        kv_usage: 0.0,
-        in_flight: Some(10),
-    };
-    let none = EngineStats {
-        running: 10,
-        ..other_traffic
-    };
+    let other_traffic = EngineStats::new()
+        .waiting(0)
+        .running(30)
+        .kv_usage(0.0)
+        .in_flight(10);
+    let none = other_traffic.running(10);
     publisher.publish(&[none, other_traffic]).unwrap();
     assert_eq!(
         [(); 3].map(|()| route(Policy::open())),
@@ -230,16 +219,13 @@ fn s4_old_news_is_dropped() {
     let table = TestTable::with_engines(2);
     let frontend = table.join().unwrap();
     let mut publisher = table.publisher().unwrap();
-    let busy = EngineStats {
-        running: 100,
-        ..EngineStats::default()
-    };
+    let busy = EngineStats::new().running(100);
     publisher.publish(&[busy, EngineStats::default()]).unwrap();
     let route = |limit| {
         let policy = Policy::floor().stale_after(limit);
         let frontend = frontend.clone().with_policy(policy);
         let mut wins = [0; 2];
-        (0..10).for_each(|_| wins[frontend.route().unwrap().engine()] += 1);
+        (0..10).for_each(|_| wins[frontend.route().unwrap().engine().index()] += 1);
         wins
     };
     assert_eq!(route(Duration::from_secs(3600)), [0, 10]);
@@ -263,11 +249,11 @@ fn s5_the_burst_after_the_burst_splits_exactly() {
         race(&mut actors, "burst 64");
         assert_eq!(table.in_flight(), [64; 4]);
         // A snapshot of the full engines, not all sampled at the same time, stands from here on.
-        let stats = [60, 64, 61, 64].map(|running| EngineStats {
-            running,
-            waiting: 64 - running,
-            kv_usage: 0.4,
-            in_flight: None,
+        let stats = [60, 64, 61, 64].map(|running| {
+            EngineStats::new()
+                .running(running)
+                .waiting(64 - running)
+                .kv_usage(0.4)
         });
         publisher.publish(&stats).unwrap();
         actors
@@ -285,14 +271,11 @@ fn s5_the_burst_after_the_burst_splits_exactly() {
 fn statistics_of_an_engine_do_not_stick_to_its_slot() {
     let table = TestTable::with_engines(2);
     let mut publisher = table.publisher().unwrap();
-    let busy = EngineStats {
-        running: 100,
-        ..EngineStats::default()
-    };
+    let busy = EngineStats::new().running(100);
     publisher.publish(&[busy; 2]).unwrap();
     table.remove(0).unwrap();
     assert_eq!(
-        table.add(&headcount::Engine::named("new")).unwrap().index(),
+        table.add(headcount::Engine::named("new")).unwrap().index(),
         0
     );
     let engines = table.view().engines;
@@ -307,7 +290,7 @@ fn statistics_of_an_engine_do_not_stick_to_its_slot() {
     let mut into = [PackedEngineStats::default(); 2];
     assert_eq!(read(&mut into), (2, vec![0, 100]), "nor for who reads fast");
     // One that comes into a slot of its own leaves the others what is theirs.
-    table.add(&headcount::Engine::named("third")).unwrap();
+    table.add(headcount::Engine::named("third")).unwrap();
     let mut into = [PackedEngineStats::default(); 3];
     assert_eq!(read(&mut into), (2, vec![0, 100, 0]));
     publisher.publish(&[busy; 3]).unwrap();
@@ -321,13 +304,10 @@ fn statistics_of_an_engine_do_not_stick_to_its_slot() {
 fn bad_statistics_are_refused_and_nothing_is_published() {
     let table = TestTable::with_engines(2);
     let mut publisher = table.publisher().unwrap();
-    let good = EngineStats {
-        running: 5,
-        ..EngineStats::default()
-    };
+    let good = EngineStats::new().running(5);
     publisher.publish(&[good; 2]).unwrap();
     for kv_usage in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.1, 1.1] {
-        let bad = publisher.publish(&[good, EngineStats { kv_usage, ..good }]);
+        let bad = publisher.publish(&[good, good.kv_usage(kv_usage)]);
         assert!(
             matches!(bad, Err(Error::KvUsage { engine: 1, .. })),
             "{bad:?}"
@@ -339,7 +319,8 @@ fn bad_statistics_are_refused_and_nothing_is_published() {
             many,
             Err(Error::TooManyStats {
                 found: 3,
-                engines: 2
+                engines: 2,
+                ..
             })
         ),
         "{many:?}"

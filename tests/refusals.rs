@@ -1,7 +1,7 @@
 //! Which cap refuses, whether waiting can help, and how refusals are counted.
 
-use headcount::{Cap, Engine, Error, Frontend, Request, Table};
-use headcount_tests::{TestTable, spawn_all};
+use headcount::{Cap, Engine, Frontend, Request, RouteError, Table};
+use headcount_tests::{TestTable, ids, spawn_all};
 use std::thread;
 
 const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
@@ -9,7 +9,7 @@ const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 /// What a frontend is told: the cap, and whether the request passes later.
 fn refused(frontend: &Frontend, count: usize, request: &Request<'_>) -> (Cap, bool) {
     match frontend.route_many_with(count, request) {
-        Err(Error::Saturated { cap, passes }) => (cap, passes),
+        Err(RouteError::Saturated { cap, passes }) => (cap, passes),
         other => panic!("{other:?}"),
     }
 }
@@ -17,7 +17,7 @@ fn refused(frontend: &Frontend, count: usize, request: &Request<'_>) -> (Cap, bo
 /// The same of one request, which goes another way.
 fn one_refused(frontend: &Frontend, request: &Request<'_>) -> (Cap, bool) {
     match frontend.route_with(request) {
-        Err(Error::Saturated { cap, passes }) => (cap, passes),
+        Err(RouteError::Saturated { cap, passes }) => (cap, passes),
         other => panic!("{other:?}"),
     }
 }
@@ -77,7 +77,7 @@ fn c4_saturated_says_whether_waiting_can_help() {
         (Cap::EngineTokens, false)
     );
     assert_eq!(
-        one_refused(&frontend, &tokens(101).exclude(&[1])),
+        one_refused(&frontend, &tokens(101).exclude(&ids(&table, [1]))),
         (Cap::EngineTokens, false)
     );
     assert_eq!(
@@ -163,7 +163,7 @@ fn refusals_are_counted_once_a_call_by_reason() {
     drop(held);
     frontend.route_with(&Request::new().tokens(81)).unwrap_err();
     frontend
-        .route_with(&Request::new().exclude(&[0]))
+        .route_with(&Request::new().exclude(&ids(&table, [0])))
         .unwrap_err();
     let custom = frontend
         .clone()
@@ -208,7 +208,7 @@ fn refusals_outlive_their_frontend_and_the_next_one_in_its_place() {
         &Table::options()
             .engine(Engine::named("a").max_in_flight(0))
             .max_frontends(1)
-            .lanes(4),
+            .threads(3),
     );
     for ended in 1..=3 {
         let frontend = table.join().unwrap();

@@ -152,7 +152,7 @@ fn as_many_threads_as_lanes_do_not_wait_for_each_other() {
     let name = "as_many_threads_as_lanes_do_not_wait_for_each_other";
     succeeds_alone(
         name,
-        || TestTable::new(&Table::options().engines(1).lanes(4)),
+        || TestTable::new(&Table::options().engines(1).threads(3)),
         |path| {
             let frontend = Table::open(path).unwrap().join().unwrap();
             // These two, this thread and the one that is frozen.
@@ -293,7 +293,7 @@ fn p1_a_policy_may_end_permits_whatever_lane_its_thread_has() {
         || TestTable::with_engines(2),
         |path| {
             let file = Table::open(path).unwrap();
-            let one_lane = Table::options().engines(2).lanes(1).memfd().unwrap();
+            let one_lane = Table::options().engines(2).threads(0).memfd().unwrap();
             // The lane is shared; a lane of the thread's own; and none is left but the shared one.
             for (table, others) in [(&one_lane, 0), (&file, 0), (&file, 3)] {
                 let frontend = table.join().unwrap();
@@ -327,7 +327,7 @@ fn p1_a_policy_may_route_by_another_policy() {
     let name = "p1_a_policy_may_route_by_another_policy";
     succeeds_alone(
         name,
-        || TestTable::new(&Table::options().engines(2).lanes(1)),
+        || TestTable::new(&Table::options().engines(2).threads(0)),
         |path| {
             let table = Table::open(path).unwrap();
             let frontend = table.join().unwrap();
@@ -336,7 +336,7 @@ fn p1_a_policy_may_route_by_another_policy() {
                 let (frontend, kept) = (frontend.clone(), Arc::clone(&kept));
                 Policy::custom(move |load| {
                     let pinned = Request::new().pin(1);
-                    if load.engine == 0 && kept.lock().unwrap().is_empty() {
+                    if load.engine.index() == 0 && kept.lock().unwrap().is_empty() {
                         let permits = frontend.route_many_with(5, &pinned).unwrap();
                         kept.lock().unwrap().extend(permits);
                     }
@@ -345,7 +345,7 @@ fn p1_a_policy_may_route_by_another_policy() {
             };
             let permit = frontend.with_policy(policy).route().unwrap();
             assert_eq!(
-                permit.engine(),
+                permit.engine().index(),
                 0,
                 "the choice is by what the policy has changed"
             );
@@ -393,7 +393,7 @@ fn c7_ties_by_a_policy_of_ones_own_favour_no_engine() {
     let frontend = frontend.with_policy(Policy::custom(|load| load.in_flight.into()));
     let mut wins = [0; 4];
     for _ in 0..400 {
-        wins[frontend.route().unwrap().engine()] += 1;
+        wins[frontend.route().unwrap().engine().index()] += 1;
     }
     assert_eq!(wins, [100; 4]);
 }

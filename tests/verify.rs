@@ -15,7 +15,7 @@ fn kinds(found: &Verification) -> Vec<FaultKind> {
 
 /// Damages a table in use, and returns what is found then.
 fn damaged(damage: impl FnOnce(&Damage, &TestTable)) -> Verification {
-    let table = TestTable::new(&Table::options().engines(4).max_frontends(8).lanes(2));
+    let table = TestTable::new(&Table::options().engines(4).max_frontends(8).threads(1));
     let mut frontends = spawn_all(ACTOR, table.path(), 2);
     frontends[0].numbers("burst-tokens 6 100");
     frontends[1].numbers("burst 5");

@@ -53,7 +53,7 @@ fn of_table(
     let options = Table::options()
         .max_engines(engines)
         .max_frontends(frontends);
-    options.lanes(lanes).create(&path)?;
+    options.threads(lanes - 1).create(&path)?;
     let file = std::fs::metadata(&path)?;
     std::fs::remove_file(&path)?;
     Ok((file.len(), file.blocks() * 512))

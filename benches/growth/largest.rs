@@ -20,7 +20,7 @@ pub(crate) fn used() -> Result<Value, Failed> {
     let options = Table::options()
         .engines(ENGINES)
         .max_frontends(FRONTENDS)
-        .lanes(LANES);
+        .threads(LANES - 1);
     let (create, table) = timed(|| Ok(options.create(&path)?))?;
     let bytes = std::fs::metadata(&path)?.len();
     let (start_and_join, mut frontends) = timed(|| {

@@ -45,11 +45,7 @@ fn run(engines: usize, count: usize, finish: bool) -> Result<(), String> {
 /// The frontend, which is to outlive its permits, and these.
 fn route(engines: usize, count: usize) -> headcount::Result<(Frontend, Vec<Permit>)> {
     let table = Table::options().engines(engines).memfd()?;
-    let calm = EngineStats {
-        running: 20,
-        kv_usage: 0.4,
-        ..Default::default()
-    };
+    let calm = EngineStats::new().running(20).kv_usage(0.4);
     table.publisher()?.publish(&vec![calm; engines])?;
     let frontend = table.join()?;
     let mut permits = Vec::with_capacity(count);

@@ -3,7 +3,7 @@
 
 use crate::sampling::{per_operation, timed};
 use criterion::{BenchmarkId, Criterion, Throughput};
-use headcount::{EngineStats, Permit, Request, Table};
+use headcount::{EngineId, EngineStats, Permit, Request, Table};
 use headcount_benches::background::publishing;
 use headcount_yardstick::{
     Contest, Processes, bare_pair, calm, pressed, route_and_finish, shared_line,
@@ -91,7 +91,7 @@ fn both(criterion: &mut Criterion) {
 /// Requests that ask for something.
 fn requests(criterion: &mut Criterion) {
     const MANY: usize = 64;
-    let tried = [1, 2];
+    let tried = [1, 2].map(|index| EngineId::new(index, 2));
     let requests = [
         ("tokens", Request::new().tokens(812)),
         ("pin", Request::new().pin(3)),

@@ -70,11 +70,7 @@ fn dry_run(source: &Source, options: &Options) -> Result<Outcome, Failure> {
     let wanted: String = wanted.iter().map(line).collect();
     print(&format!("{wanted}nothing was changed: --dry-run\n"))?;
     match table.view().deployment {
-        Some(pid) => Err(Error::Deployed {
-            path: source.path().to_owned(),
-            pid,
-        }
-        .into()),
+        Some(pid) => Err(Failure::deployed(source.path(), pid)),
         None => Ok(Outcome::Fine),
     }
 }

@@ -26,9 +26,10 @@ pub(crate) struct Create {
     /// How many frontends can join, 1 to 4095 [default: 64].
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     frontends: Option<usize>,
-    /// How many threads of one frontend can route at the very same time [default: 4].
+    /// How many threads of one frontend have a lane of their own, so that they never wait for each other
+    /// [default: 3].
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    lanes: Option<usize>,
+    threads: Option<usize>,
     /// Permission bits of the file, octal.
     #[arg(long, value_name = "MODE", default_value = "0600", value_parser = octal)]
     mode: u32,
@@ -52,8 +53,8 @@ impl Create {
         if let Some(count) = self.frontends {
             options = options.max_frontends(count);
         }
-        if let Some(count) = self.lanes {
-            options = options.lanes(count);
+        if let Some(count) = self.threads {
+            options = options.threads(count);
         }
         output::print(&created(&options.create(&path)?))?;
         Ok(Outcome::Fine)

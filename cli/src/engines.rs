@@ -108,7 +108,7 @@ impl Add {
         // None is added if one cannot be.
         not_there(&table, typed.iter().map(|typed| typed.name.as_str()))?;
         for typed in typed {
-            let id = table.add(&typed.engine(self.caps))?;
+            let id = table.add(typed.engine(self.caps))?;
             let view = table.view();
             // It may be gone already.
             let described = view.engine(id).map_or("and gone".to_owned(), described);

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::output::printable;
-use headcount::{EngineId, EngineState, EngineView, Error, Table, View};
+use headcount::{EngineId, EngineState, EngineView, Table, View};
 use std::collections::HashMap;
 
 /// An engine that was found: its id, and its name in the table.
@@ -55,8 +55,7 @@ pub(crate) fn not_there<'a>(
     let view = table.view();
     for name in names {
         if let Some(engine) = there(&view).find(|engine| engine.name == name) {
-            let (name, engine) = (name.to_owned(), engine.index);
-            return Err(Error::NameTaken { name, engine }.into());
+            return Err(Failure::name_taken(name, engine.id.index()));
         }
     }
     Ok(())

@@ -64,6 +64,9 @@ pub(crate) enum Error {
     #[error("the table refused: {0}")]
     Table(#[from] headcount::Error),
 
+    #[error(transparent)]
+    Route(#[from] headcount::RouteError),
+
     #[error("cannot watch for Ctrl-C: {0}")]
     Signals(io::Error),
 

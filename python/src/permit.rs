@@ -22,7 +22,7 @@ impl Permit {
     #[inline]
     pub(crate) fn new(permit: headcount::Permit) -> Self {
         Self {
-            engine: permit.engine() as u32,
+            engine: permit.engine().index() as u32,
             tokens: permit.tokens(),
             counted: Mutex::new(Some(permit)),
         }

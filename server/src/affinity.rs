@@ -5,7 +5,7 @@
 //! that comes or goes moves only its own share.
 
 use crate::options::Options;
-use headcount::{EngineState, Table};
+use headcount::{EngineId, EngineState, Table};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct Affinity {
     slack: Option<f64>,
     /// Number and name of those that take requests, as of the last look.
-    engines: Mutex<Vec<(usize, String)>>,
+    engines: Mutex<Vec<(EngineId, String)>>,
 }
 
 impl Affinity {
@@ -36,12 +36,12 @@ impl Affinity {
             let engines = table.view().engines.into_iter();
             let active = engines.filter(|engine| engine.state == EngineState::Active);
             *self.engines.lock().unwrap_or_else(PoisonError::into_inner) =
-                active.map(|engine| (engine.index, engine.name)).collect();
+                active.map(|engine| (engine.id, engine.name)).collect();
         }
     }
 
     /// The engine for prompts that begin like this, and how much more loaded it may be.
-    pub(crate) fn prefer(&self, beginning: &[u8]) -> Option<(usize, f64)> {
+    pub(crate) fn prefer(&self, beginning: &[u8]) -> Option<(EngineId, f64)> {
         let slack = self.slack?;
         let engines = self.engines.lock().unwrap_or_else(PoisonError::into_inner);
         let score = |name: &str| {

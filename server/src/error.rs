@@ -83,6 +83,7 @@ impl From<headcount::Error> for Error {
         match error {
             headcount::Error::FrontendsFull {
                 max_frontends: room,
+                ..
             } => Self::TooManyProcesses { room },
             error => Self::Table(error),
         }

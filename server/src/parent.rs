@@ -196,7 +196,7 @@ fn open(options: &Options) -> Result<(Table, bool), Error> {
     let new = Table::options()
         .max_engines(MAX_ENGINES)
         .max_frontends(MAX_FRONTENDS)
-        .lanes(1); // a worker has one thread
+        .threads(0); // a worker has one thread
     Ok(match &options.table {
         None => (new.memfd()?, true),
         Some(path) => match Table::open(path) {

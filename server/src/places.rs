@@ -6,7 +6,7 @@ use crate::prompt::Prompt;
 use crate::room::{Most, Room};
 use crate::upload::Upload;
 use crate::worker::Worker;
-use headcount::{Cap, EngineId, Error, Permit, Request};
+use headcount::{Cap, EngineId, Permit, Request, RouteError};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 
@@ -24,7 +24,7 @@ pub(crate) struct Wish {
     requests: u32,
     /// Tokens of all of them.
     tokens: u32,
-    prefer: Option<(usize, f64)>,
+    prefer: Option<(EngineId, f64)>,
 }
 
 /// Places for all that an engine will run for a request. Dropping them gives them back.
@@ -36,7 +36,7 @@ pub(crate) struct Places {
 
 impl Places {
     /// The number of their engine.
-    pub(crate) fn engine(&self) -> usize {
+    pub(crate) fn engine(&self) -> EngineId {
         self.first.engine()
     }
 
@@ -85,7 +85,7 @@ impl Wish {
     /// A number of tokens that no engine takes is an estimate that went too far, or a prompt that the engine
     /// knows how to refuse: such a request counts as many as the largest cap has, and so waits for an engine
     /// that has no others.
-    pub(crate) fn take(&self, worker: &Worker, tried: &[usize]) -> Result<Places, Refusal> {
+    pub(crate) fn take(&self, worker: &Worker, tried: &[EngineId]) -> Result<Places, Refusal> {
         match self.take_with(self.tokens, worker, tried) {
             Ok(places) => return Ok(places),
             Err(NoPlace::Other(refusal)) => return Err(refusal),
@@ -110,7 +110,12 @@ impl Wish {
         })
     }
 
-    fn take_with(&self, tokens: u32, worker: &Worker, tried: &[usize]) -> Result<Places, NoPlace> {
+    fn take_with(
+        &self,
+        tokens: u32,
+        worker: &Worker,
+        tried: &[EngineId],
+    ) -> Result<Places, NoPlace> {
         let others = self.requests - 1;
         // What does not divide evenly is the first one's.
         let of_each = tokens / self.requests;
@@ -128,7 +133,7 @@ impl Wish {
                     if let Some(places) = self.take_nowhere(tokens, worker, nearest)? {
                         return Ok(places);
                     }
-                    tried.push(nearest.index());
+                    tried.push(nearest);
                     continue;
                 }
                 Some(Room::NoEngine) | None => {}
@@ -139,12 +144,12 @@ impl Wish {
             }
             let first = match worker.frontend.route_with(&request) {
                 Ok(permit) => permit,
-                Err(Error::Saturated { passes, .. }) => return Err(NoPlace::Full { passes }),
-                Err(Error::Unavailable { .. }) if is_full => {
+                Err(RouteError::Saturated { passes, .. }) => return Err(NoPlace::Full { passes }),
+                Err(RouteError::Unavailable(_)) if is_full => {
                     return Err(NoPlace::Full { passes: true });
                 }
-                Err(Error::Unavailable { .. }) => return Err(NoPlace::Other(Refusal::NoEngine)),
-                Err(error) => return Err(NoPlace::Other(Refusal::Table(error))),
+                Err(RouteError::Unavailable(_)) => return Err(NoPlace::Other(Refusal::NoEngine)),
+                Err(error) => return Err(NoPlace::Other(Refusal::Table(error.into()))),
             };
             let request = Request::new().tokens(of_each).pin(first.engine());
             let others = match others {
@@ -159,14 +164,14 @@ impl Wish {
                     });
                 }
                 // Others were faster.
-                Err(Error::Saturated {
+                Err(RouteError::Saturated {
                     cap: Cap::EngineRequests | Cap::EngineTokens,
                     ..
                 }) => is_full = true,
-                Err(Error::Saturated { passes, .. }) => return Err(NoPlace::Full { passes }),
+                Err(RouteError::Saturated { passes, .. }) => return Err(NoPlace::Full { passes }),
                 // Drained or gone since the first one was placed.
-                Err(Error::Unavailable { .. } | Error::NoSuchEngine { .. }) => {}
-                Err(error) => return Err(NoPlace::Other(Refusal::Table(error))),
+                Err(RouteError::Unavailable(_) | RouteError::NoSuchEngine { .. }) => {}
+                Err(error) => return Err(NoPlace::Other(Refusal::Table(error.into()))),
             }
             tried.push(first.engine());
         }
@@ -189,9 +194,9 @@ impl Wish {
                 first,
                 _others: permits,
             })),
-            Err(Error::Saturated { passes, .. }) => Err(NoPlace::Full { passes }),
-            Err(Error::Unavailable { .. } | Error::NoSuchEngine { .. }) => Ok(None),
-            Err(error) => Err(NoPlace::Other(Refusal::Table(error))),
+            Err(RouteError::Saturated { passes, .. }) => Err(NoPlace::Full { passes }),
+            Err(RouteError::Unavailable(_) | RouteError::NoSuchEngine { .. }) => Ok(None),
+            Err(error) => Err(NoPlace::Other(Refusal::Table(error.into()))),
         }
     }
 }

@@ -8,7 +8,7 @@ use headcount::{EngineId, EngineState, EngineView, View};
 #[derive(Debug)]
 pub(crate) enum Room {
     /// At the active engines but for these.
-    But(Vec<usize>),
+    But(Vec<EngineId>),
     /// Nowhere. This engine is the nearest to having it.
     Nowhere(EngineId),
     /// There is no engine that takes requests.
@@ -17,10 +17,10 @@ pub(crate) enum Room {
 
 impl Room {
     /// The room for so many requests, and tokens of all of them, at an engine that is not closed.
-    pub(crate) fn look(worker: &Worker, requests: u32, tokens: u32, closed: &[usize]) -> Self {
+    pub(crate) fn look(worker: &Worker, requests: u32, tokens: u32, closed: &[EngineId]) -> Self {
         let view = worker.table.view();
         let active = (view.engines.iter())
-            .filter(|e| e.state == EngineState::Active && !closed.contains(&e.index));
+            .filter(|e| e.state == EngineState::Active && !closed.contains(&e.id));
         let left_at = |e: &EngineView| {
             let requests = left(e.in_flight.into(), e.max_in_flight);
             (requests, left(e.tokens.into(), e.max_tokens))
@@ -32,7 +32,7 @@ impl Room {
             Some(nearest) if with_room.is_empty() || !fits(left_in_all(&view)) => {
                 Self::Nowhere(nearest.id)
             }
-            Some(_) => Self::But(full.iter().map(|engine| engine.index).collect()),
+            Some(_) => Self::But(full.iter().map(|engine| engine.id).collect()),
             None => Self::NoEngine,
         }
     }

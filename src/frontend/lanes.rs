@@ -10,6 +10,7 @@ use crate::algorithm::primitive::{AtomicU64, Ordering};
 use crate::algorithm::word::LaneId;
 use crate::frontend::choose::tie_break::LeastRecentlyChosen;
 use crate::frontend::thread;
+use crate::shm::layout::SHARED_LANES;
 use crossbeam_utils::{Backoff, CachePadded};
 use std::mem;
 use std::ptr::NonNull;
@@ -89,11 +90,11 @@ impl Drop for LaneGuard<'_> {
 }
 
 impl Lanes {
-    /// These lanes, all but each fourth of which a thread can own.
+    /// These lanes, of which threads share the last one and can own the others.
     pub(crate) fn new(lanes: impl Iterator<Item = Lane>) -> Self {
         let lanes: Box<[_]> = lanes.map(CachePadded::new).collect();
         Self {
-            owned: lanes.len() - lanes.len().div_ceil(4),
+            owned: lanes.len().saturating_sub(SHARED_LANES),
             lanes,
             lane_of: Box::new([const { AtomicU16::new(0) }; THREAD_SLOTS]),
             all_owned: AtomicU64::new(u64::MAX),
@@ -132,7 +133,7 @@ impl Lanes {
         let me = thread::take_key();
         me.and_then(|me| self.claim_lane(me))
             .and_then(enter_own)
-            .unwrap_or_else(|| self.enter_shared(me.map_or(0, ThreadKey::slot)))
+            .unwrap_or_else(|| self.enter_shared())
     }
 
     /// Makes a lane the calling thread's own, if it has none and there is one.
@@ -157,21 +158,14 @@ impl Lanes {
         Some(&self.lanes[lane])
     }
 
-    /// One of the lanes that threads share.
-    fn enter_shared(&self, first: usize) -> LaneGuard<'_> {
-        let shared = &self.lanes[self.owned..];
-        // Another one first for each thread, as far as there are.
-        let (behind, home) = shared.split_at(first % shared.len());
+    /// The lane that threads share.
+    fn enter_shared(&self) -> LaneGuard<'_> {
+        let lane = &self.lanes[self.owned];
         let backoff = Backoff::new();
-        loop {
-            for lane in home.iter().chain(behind) {
-                if lane.usage.enter_shared() {
-                    return LaneGuard(lane);
-                }
-            }
-            // More threads of this process are in an operation than it has lanes.
+        while !lane.usage.enter_shared() {
             wait_a_little(&backoff);
         }
+        LaneGuard(lane)
     }
 }
 

@@ -15,13 +15,13 @@ pub use policy::{Candidate, Policy};
 pub use request::Request;
 
 use crate::algorithm::lifetime::retired::Retire;
-use crate::error::{Error, Result};
+use crate::error::{Result, RouteError};
 use crate::frontend::choose::Chooser;
 use crate::frontend::lifetime::MembershipRef;
 use crate::frontend::membership::Membership;
 use crate::frontend::operation::{Operation, Placed};
 use crate::table::Table;
-use crate::table::cap::reason_of;
+use crate::table::refusals::reason_of;
 use crossbeam_utils::Backoff;
 use std::fmt;
 
@@ -29,12 +29,12 @@ use std::fmt;
 ///
 /// Clones share the place and may be used from any thread at once. The first threads to use any have a
 /// lane each until they end, and wait for no other thread. More living threads than
-/// [`lanes`](crate::Options::lanes) share the lanes that are left, and wait for as long as an operation
+/// [`threads`](crate::Options::threads) share the lanes that are left, and wait for as long as an operation
 /// takes, its preemption included. Another frontend of this process, of this table or of another one,
 /// has lanes of its own. The place is given back when the last clone and the last [`Permit`] are gone, or
 /// when the process dies, whatever it dies of.
 ///
-/// A child that was forked with such a handle cannot use it: its calls answer [`Error::Forked`], and
+/// A child that was forked with such a handle cannot use it: its calls answer [`RouteError::Forked`], and
 /// dropping its copies of handles and permits changes nothing. [`Table::join`] in the child.
 #[must_use = "dropping a frontend gives its place back"]
 #[derive(Clone)]
@@ -61,7 +61,8 @@ impl Table {
     /// it waits for them, for up to 300 ms at a time.
     ///
     /// # Errors
-    /// [`Error::FrontendsFull`], [`Error::ReadOnly`], [`Error::Io`], also if /proc is not mounted.
+    /// [`Error::FrontendsFull`](crate::Error::FrontendsFull), [`Error::ReadOnly`](crate::Error::ReadOnly),
+    /// [`Error::Io`](crate::Error::Io), also if /proc is not mounted.
     pub fn join(&self) -> Result<Frontend> {
         self.writable()?;
         lifetime::give_back();
@@ -92,9 +93,9 @@ impl Frontend {
     /// dropping a [`Permit`]. A [custom policy](Policy::custom) may do all of these.
     ///
     /// # Errors
-    /// [`Error::Saturated`], [`Error::Unavailable`], [`Error::Forked`].
+    /// [`RouteError::Saturated`], [`RouteError::Unavailable`], [`RouteError::Forked`].
     #[inline]
-    pub fn route(&self) -> Result<Permit> {
+    pub fn route(&self) -> Result<Permit, RouteError> {
         match self.place_by_count(0) {
             Some(permit) => Ok(permit),
             None => self.or_reap(|| self.place_by_all(&Request::new())),
@@ -104,8 +105,8 @@ impl Frontend {
     /// Places a request that has a cost or a say in where it goes.
     ///
     /// # Errors
-    /// As [`route`](Self::route), and [`Error::NoSuchEngine`] for one that is pinned.
-    pub fn route_with(&self, request: &Request<'_>) -> Result<Permit> {
+    /// As [`route`](Self::route), and [`RouteError::NoSuchEngine`] for one that is pinned.
+    pub fn route_with(&self, request: &Request<'_>) -> Result<Permit, RouteError> {
         self.or_reap(|| self.place(request))
     }
 
@@ -116,7 +117,7 @@ impl Frontend {
     ///
     /// # Errors
     /// As [`route`](Self::route).
-    pub fn route_many(&self, count: usize) -> Result<Vec<Permit>> {
+    pub fn route_many(&self, count: usize) -> Result<Vec<Permit>, RouteError> {
         self.route_many_with(count, &Request::new())
     }
 
@@ -124,7 +125,11 @@ impl Frontend {
     ///
     /// # Errors
     /// As [`route_with`](Self::route_with).
-    pub fn route_many_with(&self, count: usize, request: &Request<'_>) -> Result<Vec<Permit>> {
+    pub fn route_many_with(
+        &self,
+        count: usize,
+        request: &Request<'_>,
+    ) -> Result<Vec<Permit>, RouteError> {
         self.or_reap(|| self.place_all(count, request))
     }
 
@@ -153,21 +158,21 @@ impl Frontend {
         Permit::new(self.membership.counted(count, engine, tokens))
     }
 
-    fn operation(&self) -> Result<Operation<'_>> {
-        Operation::begin(&self.membership).ok_or(Error::Forked)
+    fn operation(&self) -> Result<Operation<'_>, RouteError> {
+        Operation::begin(&self.membership).ok_or(RouteError::Forked)
     }
 
     /// Tries again if there was no room and a dead frontend held some. Counts it if it is refused.
-    fn or_reap<T>(&self, place: impl Fn() -> Result<T>) -> Result<T> {
+    fn or_reap<T>(&self, place: impl Fn() -> Result<T, RouteError>) -> Result<T, RouteError> {
         let mut placed = place();
-        if matches!(placed, Err(Error::Saturated { .. })) && self.membership.reap_if_due() {
+        if matches!(placed, Err(RouteError::Saturated { .. })) && self.membership.reap_if_due() {
             placed = place();
         }
-        placed.inspect_err(|error| self.count_refusal(error))
+        placed.inspect_err(|error| self.count_refusal(*error))
     }
 
     #[cold]
-    fn count_refusal(&self, error: &Error) {
+    fn count_refusal(&self, error: RouteError) {
         if let Some(reason) = reason_of(error)
             && let Some(operation) = Operation::begin(&self.membership)
         {
@@ -175,7 +180,7 @@ impl Frontend {
         }
     }
 
-    fn place(&self, request: &Request<'_>) -> Result<Permit> {
+    fn place(&self, request: &Request<'_>) -> Result<Permit, RouteError> {
         if request.goes_anywhere()
             && let Some(permit) = self.place_by_count(request.tokens)
         {
@@ -185,7 +190,7 @@ impl Frontend {
     }
 
     /// Places a request by all that counts.
-    fn place_by_all(&self, request: &Request<'_>) -> Result<Permit> {
+    fn place_by_all(&self, request: &Request<'_>) -> Result<Permit, RouteError> {
         let placed = match self.policy {
             Policy::Custom(_) => self.place_by_custom(request)?,
             _ => self.operation()?.place(&self.policy, request)?,
@@ -195,7 +200,7 @@ impl Frontend {
 
     /// Places a request by a load of the user's own, which is computed while no lane is entered: that code
     /// may end permits, route by another policy, or fork.
-    fn place_by_custom(&self, request: &Request<'_>) -> Result<Placed> {
+    fn place_by_custom(&self, request: &Request<'_>) -> Result<Placed, RouteError> {
         /// How often the user's code is asked anew. It may itself change the engine that it is about to
         /// choose, each time that it is asked: then only loads that are remembered come to an end.
         const ASKED_ANEW: u32 = 16;
@@ -205,7 +210,7 @@ impl Frontend {
         }
     }
 
-    fn place_by_custom_as_remembered(&self, request: &Request<'_>) -> Result<Placed> {
+    fn place_by_custom_as_remembered(&self, request: &Request<'_>) -> Result<Placed, RouteError> {
         let policy = self.policy.remembering();
         loop {
             // Each load is asked for once at most, so in the end an attempt only fails because another
@@ -222,7 +227,7 @@ impl Frontend {
         policy: &Policy,
         request: &Request<'_>,
         attempts: u32,
-    ) -> Result<Option<Placed>> {
+    ) -> Result<Option<Placed>, RouteError> {
         let tie_break = self.membership.tie_break();
         let chooser = Chooser::new(self.table(), policy, request, tie_break);
         let backoff = Backoff::new();
@@ -242,7 +247,7 @@ impl Frontend {
         Ok(None)
     }
 
-    fn place_all(&self, count: usize, request: &Request<'_>) -> Result<Vec<Permit>> {
+    fn place_all(&self, count: usize, request: &Request<'_>) -> Result<Vec<Permit>, RouteError> {
         if count == 0 {
             return self.operation().map(|_| Vec::new());
         }
@@ -257,7 +262,7 @@ impl Frontend {
         );
         let has_room = chooser.check_room(count);
         if !self.membership.is_ours() {
-            return Err(Error::Forked);
+            return Err(RouteError::Forked);
         }
         has_room?;
         (0..count).map(|_| self.place(request)).collect()

@@ -4,13 +4,13 @@ use crate::algorithm::lifetime::retired::Retire;
 use crate::algorithm::lifetime::{LaneUse, PermitCount};
 use crate::algorithm::place::{Choice, Refusal};
 use crate::algorithm::word::Amount;
-use crate::error::Result;
+use crate::error::Cap;
+use crate::error::RouteError;
 use crate::frontend::choose::Chooser;
 use crate::frontend::lanes::LaneGuard;
 use crate::frontend::membership::Membership;
 use crate::frontend::policy::Policy;
 use crate::frontend::request::Request;
-use crate::table::cap::Cap;
 use std::ptr::NonNull;
 
 /// One operation of a frontend, and the lane that it runs in.
@@ -73,7 +73,11 @@ impl<'a> Operation<'a> {
     }
 
     /// Chooses an engine by all that counts, and counts a request on it.
-    pub(crate) fn place(&self, policy: &Policy, request: &Request<'_>) -> Result<Placed> {
+    pub(crate) fn place(
+        &self,
+        policy: &Policy,
+        request: &Request<'_>,
+    ) -> Result<Placed, RouteError> {
         let table = self.membership.table();
         let chooser = Chooser::new(table, policy, request, self.lane.tie_break());
         let placed =
@@ -95,7 +99,7 @@ impl<'a> Operation<'a> {
         &self,
         chooser: &Chooser<'_>,
         choice: Choice,
-    ) -> Result<Option<Placed>> {
+    ) -> Result<Option<Placed>, RouteError> {
         let table = self.membership.table();
         let mut choice = Some(choice);
         let placed =

@@ -1,6 +1,7 @@
 //! The handle of one admitted request.
 
 use crate::frontend::lifetime::CountedRequest;
+use crate::table::engine_id::EngineId;
 use std::fmt;
 
 /// One admitted request. Dropping it finishes the request, exactly once, on whatever thread and for
@@ -23,16 +24,17 @@ impl Permit {
         Self(request)
     }
 
-    /// The number of the engine that the request was counted on, to be sent there.
+    /// Returns the engine that the request was counted on, to be sent there: its [`index`](EngineId::index) into
+    /// arrays of your own, and its identity. Costs two loads.
     #[inline]
-    pub fn engine(&self) -> usize {
-        self.0.engine()
+    pub fn engine(&self) -> EngineId {
+        // The slot has this engine for as long as the request is counted on it.
+        self.0.membership().table().engines().id(self.0.engine())
     }
 
-    /// The name of that engine. Allocates.
+    /// Returns the name of that engine. Allocates.
     pub fn engine_name(&self) -> String {
-        let table = self.0.membership().table();
-        table.engines().name(self.0.engine())
+        self.0.membership().table().engines().name(self.0.engine())
     }
 
     /// The tokens that are counted with the request.

@@ -1,8 +1,12 @@
 //! How load is computed from what is in flight and the snapshot.
 
+use crate::error::Error;
+use crate::publication::EngineStats;
+use crate::table::EngineId;
 use std::collections::HashMap;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,25 +15,28 @@ use std::time::Duration;
 ///
 /// With every policy but [`Custom`](Self::Custom) a snapshot may make an engine look more loaded than
 /// what is in flight on it, never less, and one that is older than `stale_after` counts as absent.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Policy {
     /// `(in_flight + 1) / weight + min(waiting, in_flight) * 6 * max(0, kv_usage - 0.5)`.
     ///
     /// The default: what is in flight is known exactly, and a queue on an engine whose KV cache is
     /// full drains slowly. The second term is that of vLLM's balancer, bounded by what is in flight.
+    #[non_exhaustive]
     InFlight {
         /// The oldest snapshot that counts.
         stale_after: Duration,
     },
     /// The same, plus `max(0, running + waiting - in_flight when the engine was sampled)`: traffic
     /// that does not pass this table.
+    #[non_exhaustive]
     Open {
         /// The oldest snapshot that counts.
         stale_after: Duration,
     },
     /// `max(in_flight, running + waiting) + 3 * waiting`, whatever the weights are: as the vLLM Rust frontend of mid-2026, for
     /// comparison. After a burst has drained, the old snapshot hides new requests from it.
+    #[non_exhaustive]
     Floor {
         /// The oldest snapshot that counts.
         stale_after: Duration,
@@ -157,12 +164,69 @@ impl Policy {
     }
 }
 
+/// The name of each policy that has one.
+const NAMES: [&str; 6] = [
+    "in_flight",
+    "open",
+    "floor",
+    "tokens",
+    "round_robin",
+    "power_of_two",
+];
+
+/// Its name: `in_flight`, `open`, `floor`, `tokens`, `round_robin`, `power_of_two` or `custom`.
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::InFlight { .. } => "in_flight",
+            Self::Open { .. } => "open",
+            Self::Floor { .. } => "floor",
+            Self::Tokens => "tokens",
+            Self::RoundRobin => "round_robin",
+            Self::PowerOfTwo => "power_of_two",
+            Self::Custom(_) => "custom",
+        })
+    }
+}
+
+/// A policy by its name, as [`Display`](fmt::Display) writes it; hyphens in the place of underscores will do. A
+/// custom policy has no name that could be read.
+///
+/// ```
+/// use headcount::Policy;
+/// assert_eq!("in-flight".parse::<Policy>()?, Policy::in_flight());
+/// # Ok::<(), headcount::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Policy`].
+impl FromStr for Policy {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        Ok(match name.replace('-', "_").as_str() {
+            "in_flight" => Self::in_flight(),
+            "open" => Self::open(),
+            "floor" => Self::floor(),
+            "tokens" => Self::tokens(),
+            "round_robin" => Self::round_robin(),
+            "power_of_two" => Self::power_of_two(),
+            _ => {
+                return Err(Error::Policy {
+                    name: name.to_owned(),
+                    known: &NAMES,
+                });
+            }
+        })
+    }
+}
+
 /// What a custom policy knows of an engine.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// Its number.
-    pub engine: usize,
+    /// Which engine it is.
+    pub engine: EngineId,
     /// Its weight.
     pub weight: f32,
     /// Requests in flight.
@@ -170,12 +234,12 @@ pub struct Candidate {
     /// Their tokens.
     pub tokens: u32,
     /// What was published of it last, if anything was.
-    pub stats: Option<crate::EngineStats>,
+    pub stats: Option<EngineStats>,
     /// The age of `stats`; zero without.
     pub age: Duration,
 }
 
-/// The function of a [`Policy::Custom`].
+/// The function of a [`Policy::Custom`]. It has no name outside of this crate: [`Policy::custom`] makes one.
 #[derive(Clone)]
 pub struct Load(pub(crate) Arc<dyn Fn(&Candidate) -> f64 + Send + Sync>);
 
@@ -183,8 +247,34 @@ pub struct Load(pub(crate) Arc<dyn Fn(&Candidate) -> f64 + Send + Sync>);
 impl UnwindSafe for Load {}
 impl RefUnwindSafe for Load {}
 
+/// Two are equal if they are clones of one.
+impl PartialEq for Load {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl fmt::Debug for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Load(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_read_as_it_is_written() {
+        for name in NAMES {
+            let policy: Policy = name.parse().unwrap();
+            assert_eq!(policy.to_string(), name);
+            assert_eq!(name.replace('_', "-").parse::<Policy>().unwrap(), policy);
+        }
+        for name in ["", "custom", "In_flight", "in_flight "] {
+            let error = name.parse::<Policy>().unwrap_err().to_string();
+            assert!(error.contains(&format!("{name:?}")), "{error}");
+            assert!(error.contains("use in_flight, open"), "{error}");
+        }
     }
 }

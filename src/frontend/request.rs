@@ -1,6 +1,6 @@
 //! What a request asks of the choice of its engine.
 
-use crate::table::engine_id::EngineSelector;
+use crate::table::engine_id::{EngineId, EngineSelector};
 
 /// A request to be placed: how much it costs, and where it may or should go.
 ///
@@ -10,8 +10,8 @@ use crate::table::engine_id::EngineSelector;
 pub struct Request<'a> {
     pub(crate) tokens: u32,
     pub(crate) pin: Option<EngineSelector>,
-    pub(crate) excluded: &'a [usize],
-    pub(crate) preferred: Option<(usize, f64)>,
+    pub(crate) excluded: &'a [EngineId],
+    pub(crate) preferred: Option<(EngineSelector, f64)>,
 }
 
 impl<'a> Request<'a> {
@@ -35,7 +35,7 @@ impl<'a> Request<'a> {
     }
 
     /// Any engine but these will do: those that have just failed, say.
-    pub fn exclude(mut self, engines: &'a [usize]) -> Self {
+    pub fn exclude(mut self, engines: &'a [EngineId]) -> Self {
         self.excluded = engines;
         self
     }
@@ -43,8 +43,8 @@ impl<'a> Request<'a> {
     /// This engine (a warm prefix cache, say), unless its load is more than `slack` above that of
     /// the least loaded engine, or it takes no requests. Loads are the policy's: with the default and
     /// without weights, requests in flight, this one included; with weights, `(in_flight + 1) / weight`.
-    pub fn prefer(mut self, engine: usize, slack: impl Into<f64>) -> Self {
-        self.preferred = Some((engine, slack.into()));
+    pub fn prefer(mut self, engine: impl Into<EngineSelector>, slack: impl Into<f64>) -> Self {
+        self.preferred = Some((engine.into(), slack.into()));
         self
     }
 
@@ -58,11 +58,5 @@ impl<'a> Request<'a> {
     #[inline]
     pub(crate) fn goes_anywhere(&self) -> bool {
         self.pin.is_none() && self.excluded.is_empty() && self.preferred.is_none()
-    }
-
-    #[inline]
-    pub(crate) fn prefers(&self, engine: usize) -> bool {
-        self.preferred
-            .is_some_and(|(preferred, _)| preferred == engine)
     }
 }

@@ -7,9 +7,9 @@ use crate::shm::clock;
 use crate::shm::is_locked;
 use crate::shm::layout::{DEPLOYMENT_LOCK, PUBLISHER_LOCK};
 use crate::table::Table;
-use crate::table::cap::Refusals;
 use crate::table::engine::EngineState;
 use crate::table::engine_id::{EngineId, EngineSelector};
+use crate::table::refusals::Refusals;
 use std::os::fd::AsFd;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -53,9 +53,7 @@ impl View {
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct EngineView {
-    /// Its number, which is another engine's when this one is gone.
-    pub index: usize,
-    /// Its id, which is never another's.
+    /// Which engine it is.
     pub id: EngineId,
     /// Its name.
     pub name: String,
@@ -185,7 +183,6 @@ impl Table {
         let totals = self.mapping().registry().ledger_of_all(index);
         let before = engines.admitted_before(index);
         Some(EngineView {
-            index,
             id,
             name: engines.name(index),
             state,

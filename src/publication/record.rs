@@ -6,7 +6,7 @@
 //! origins  generation 44, in flight 20             a word for each row: of which engine, and of when
 //! ```
 //!
-//! Its rewrite says whether any engine is under pressure: has a queue, and little cache left.
+//! Its pressure bit says whether any engine is under pressure: has a queue, and little cache left.
 
 use crate::algorithm::primitive::{AtomicU64, Ordering};
 use crate::algorithm::seqlatch::{self, SeqLatch, Unread};
@@ -20,9 +20,10 @@ use std::fmt;
 ///
 /// ```
 /// use headcount::EngineStats;
-/// let stats = EngineStats { waiting: 3, running: 20, kv_usage: 0.41, ..Default::default() };
+/// let stats = EngineStats::new().waiting(3).running(20).kv_usage(0.41);
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[non_exhaustive]
 pub struct EngineStats {
     /// Requests in its queue. 131,071 stands for that and more.
     pub waiting: u32,
@@ -36,6 +37,41 @@ pub struct EngineStats {
 }
 
 impl EngineStats {
+    /// The statistics of an idle engine.
+    pub const fn new() -> Self {
+        Self {
+            waiting: 0,
+            running: 0,
+            kv_usage: 0.0,
+            in_flight: None,
+        }
+    }
+
+    /// Sets the requests in its queue.
+    pub const fn waiting(mut self, requests: u32) -> Self {
+        self.waiting = requests;
+        self
+    }
+
+    /// Sets the requests in its batch.
+    pub const fn running(mut self, requests: u32) -> Self {
+        self.running = requests;
+        self
+    }
+
+    /// Sets the share of its KV cache that is in use, from 0 to 1. Another number is refused when it is
+    /// published.
+    pub const fn kv_usage(mut self, share: f32) -> Self {
+        self.kv_usage = share;
+        self
+    }
+
+    /// Sets what the table counted as in flight on it when it was sampled.
+    pub const fn in_flight(mut self, requests: u32) -> Self {
+        self.in_flight = Some(requests);
+        self
+    }
+
     /// How much slower its queue drains for want of cache.
     #[inline]
     pub(crate) fn pressure(&self) -> f64 {

@@ -39,6 +39,8 @@ pub(crate) const HEADER_BYTES: usize = 512;
 pub(crate) const MAX_ENGINES: usize = 4096;
 /// The longest engine name in bytes.
 pub(crate) const MAX_NAME: usize = NAME_WORDS * 8;
+/// How many of a frontend's lanes all threads share that have none of their own.
+pub(crate) const SHARED_LANES: usize = 1;
 /// The words of an engine's name.
 pub(crate) const NAME_WORDS: usize = 29;
 /// The words of a publication before its first engine.

@@ -38,10 +38,11 @@ impl Table {
     /// # Errors
     /// [`Error::EngineName`], [`Error::Weight`], [`Error::NameTaken`], [`Error::EnginesFull`],
     /// [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].
-    pub fn add(&self, engine: &Engine) -> Result<EngineId> {
+    pub fn add(&self, engine: impl Into<Engine>) -> Result<EngineId> {
+        let engine = engine.into();
         engine.check()?;
         let _changer = self.change_engines()?;
-        let slot = self.put(engine)?;
+        let slot = self.put(&engine)?;
         self.engines().have_changed(slot);
         // No other process gives slots new engines meanwhile: this is the only changer.
         Ok(self.engines().id(slot))
@@ -253,7 +254,27 @@ impl Table {
         Ok(())
     }
 
-    /// The id of the engine of that name, if the table has one. A scan of the names.
+    /// Returns the engine that has this number now, if one has. Costs three loads.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// let table = headcount::Table::options().engines(2).memfd()?;
+    /// assert_eq!(table.engine_at(1), table.find("1"));
+    /// assert_eq!(table.engine_at(2), None);
+    /// # Ok(()) }
+    /// ```
+    pub fn engine_at(&self, index: usize) -> Option<EngineId> {
+        let engines = self.engines();
+        if index >= engines.in_use() {
+            return None;
+        }
+        // The id after the word: if a change comes in between, the id is that of the next engine, whose call of
+        // `add` had begun.
+        let is_there = engines.word(index).state() != RowState::Removed;
+        is_there.then(|| engines.id(index))
+    }
+
+    /// Returns the id of the engine of that name, if the table has one. A scan of the names.
     pub fn find(&self, name: &str) -> Option<EngineId> {
         let engines = self.engines();
         (0..engines.in_use())

@@ -2,6 +2,7 @@
 
 use crate::shm::layout::VERSION;
 use crate::table::Table;
+use crate::table::options::threads_of;
 
 /// What a table was created as; none of it ever changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,8 +16,8 @@ pub struct Dimensions {
     pub max_engines: usize,
     /// How many frontends can join.
     pub max_frontends: usize,
-    /// How many lanes each frontend has.
-    pub lanes: usize,
+    /// How many threads of each frontend have a lane of their own.
+    pub threads: usize,
     /// How many engines it was created with.
     pub engines: usize,
     /// The permission bits it was created with.
@@ -32,7 +33,7 @@ impl Table {
             size: self.mapping().layout().size as u64,
             max_engines: header.geometry.max_engines,
             max_frontends: header.geometry.max_frontends,
-            lanes: header.geometry.lanes,
+            threads: threads_of(header.geometry.lanes),
             engines: header.engines,
             mode: header.mode,
         }

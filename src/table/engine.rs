@@ -1,6 +1,6 @@
 //! An engine as users see it: its name, weight, caps and state.
 
-use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
+use crate::algorithm::word::{MAX_REQUESTS, MAX_TOKENS, RowState, Word};
 use crate::error::{Error, Result};
 use crate::shm::layout::MAX_NAME;
 use std::fmt;
@@ -25,11 +25,11 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = f.debug_struct("Engine");
         said.field("name", &self.name).field("weight", &self.weight);
-        if self.max_in_flight < MAX_REQUESTS {
-            said.field("max_in_flight", &self.max_in_flight);
+        if let Some(cap) = self.get_max_in_flight() {
+            said.field("max_in_flight", &cap);
         }
-        if self.max_tokens < u32::MAX {
-            said.field("max_tokens", &self.max_tokens);
+        if let Some(cap) = self.get_max_tokens() {
+            said.field("max_tokens", &cap);
         }
         said.finish()
     }
@@ -45,7 +45,7 @@ impl Engine {
             name: name.into(),
             weight: 1.0,
             max_in_flight: MAX_REQUESTS,
-            max_tokens: u32::MAX,
+            max_tokens: MAX_TOKENS,
         }
     }
 
@@ -76,6 +76,26 @@ impl Engine {
         self
     }
 
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns its weight.
+    pub fn get_weight(&self) -> f32 {
+        self.weight
+    }
+
+    /// Returns its cap in requests. `None`: no cap.
+    pub fn get_max_in_flight(&self) -> Option<u32> {
+        Some(self.max_in_flight).filter(|cap| *cap < MAX_REQUESTS)
+    }
+
+    /// Returns its cap in tokens. `None`: no cap.
+    pub fn get_max_tokens(&self) -> Option<u32> {
+        Some(self.max_tokens).filter(|cap| *cap < MAX_TOKENS)
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let reason = match self.name.len() {
             0 => Some("is empty"),
@@ -93,9 +113,26 @@ impl Engine {
         }
         check_weight(self.weight)
     }
+}
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+/// A clone.
+impl From<&Engine> for Engine {
+    fn from(engine: &Engine) -> Self {
+        engine.clone()
+    }
+}
+
+/// An engine of that name, of weight 1 and without caps: [`Engine::named`].
+impl From<&str> for Engine {
+    fn from(name: &str) -> Self {
+        Self::named(name)
+    }
+}
+
+/// An engine of that name, of weight 1 and without caps: [`Engine::named`].
+impl From<String> for Engine {
+    fn from(name: String) -> Self {
+        Self::named(name)
     }
 }
 

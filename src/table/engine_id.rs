@@ -1,6 +1,6 @@
 //! Which engine a call means: the one that has a slot now, or one engine for good.
 
-use crate::error::Error;
+use crate::error::{Error, RouteError};
 use crate::table::engines::Engines;
 use std::fmt;
 
@@ -101,11 +101,20 @@ impl EngineSelector {
         self.generation == ANY || engines.generation(self.index) == self.generation
     }
 
-    /// That there is no such engine.
+    /// The error that the table has no such engine.
     #[cold]
     pub(crate) fn missing(self) -> Error {
         Error::NoSuchEngine {
             engine: self.index,
+            removed: self.generation != ANY,
+        }
+    }
+
+    /// The same for a request that names the engine.
+    #[cold]
+    pub(crate) fn not_there(self) -> RouteError {
+        RouteError::NoSuchEngine {
+            engine: self.index.try_into().unwrap_or(u32::MAX),
             removed: self.generation != ANY,
         }
     }

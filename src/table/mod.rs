@@ -2,7 +2,6 @@
 
 pub(crate) mod options;
 
-pub(crate) mod cap;
 mod change;
 pub(crate) mod configuration;
 mod dimensions;
@@ -13,10 +12,10 @@ mod inherit;
 mod limits;
 pub(crate) mod path_state;
 mod reaper;
+pub(crate) mod refusals;
 pub(crate) mod role;
 
-pub use cap::{Cap, Refusals};
-pub use configuration::{Changes, Deployment, Difference};
+pub use configuration::{Changes, Deployment};
 pub use dimensions::Dimensions;
 pub use engine::{Engine, EngineState};
 pub use engine_id::{EngineId, EngineSelector};
@@ -24,6 +23,7 @@ pub use limits::{MAX_ENGINES, MAX_FRONTENDS, MAX_IN_FLIGHT, MAX_NAME_LEN};
 pub use options::Options;
 pub use path_state::PathState;
 pub use reaper::Reaper;
+pub use refusals::Refusals;
 
 use crate::error::{Error, Result};
 use crate::shm::layout::Header;

@@ -3,7 +3,7 @@
 use crate::algorithm::place::Total;
 use crate::algorithm::word::{MAX_LANES, RowState};
 use crate::error::{Error, Result};
-use crate::shm::layout::{Geometry, Header, MAX_ENGINES};
+use crate::shm::layout::{Geometry, Header, MAX_ENGINES, SHARED_LANES};
 use crate::shm::{Access, Mapping, TableFile};
 use crate::table::Table;
 use crate::table::engine::Engine;
@@ -33,7 +33,7 @@ pub struct Options {
     named_engines: Option<usize>,
     pub(crate) max_engines: Option<usize>,
     pub(crate) max_frontends: Option<usize>,
-    pub(crate) lanes: Option<usize>,
+    pub(crate) threads: Option<usize>,
     pub(crate) max_in_flight: Option<u32>,
     pub(crate) max_tokens: Option<u32>,
     pub(crate) mode: Option<u32>,
@@ -50,7 +50,7 @@ impl fmt::Debug for Options {
         let sizes = [
             ("max_engines", self.max_engines),
             ("max_frontends", self.max_frontends),
-            ("lanes", self.lanes),
+            ("threads", self.threads),
         ];
         let caps = [
             ("max_in_flight", self.max_in_flight),
@@ -73,7 +73,7 @@ impl fmt::Debug for Options {
 
 const DEFAULT_MAX_ENGINES: usize = 64;
 const DEFAULT_MAX_FRONTENDS: usize = 64;
-const DEFAULT_LANES: usize = 4;
+const DEFAULT_THREADS: usize = 3;
 const DEFAULT_MODE: u32 = 0o600;
 
 impl Options {
@@ -90,9 +90,9 @@ impl Options {
     }
 
     /// Adds an engine. Engines are numbered in the order in which they are added, from 0.
-    pub fn engine(mut self, engine: Engine) -> Self {
+    pub fn engine(mut self, engine: impl Into<Engine>) -> Self {
         self.named_engines = Some(self.named_engines.unwrap_or(0).saturating_add(1));
-        self.engines.push(engine);
+        self.engines.push(engine.into());
         self
     }
 
@@ -110,17 +110,15 @@ impl Options {
     }
 
     /// How many threads can use one frontend without any of them ever waiting for another to end its
-    /// operation. Default: 4, or fewer if there is room for so many frontends: `max_frontends * lanes` is
+    /// operation. Default: 3, or fewer if there is room for so many frontends: `max_frontends * (threads + 1)` is
     /// at most 4,095.
     ///
-    /// Three of four lanes, rounded down, belong to a thread each, which is faster; the rest is shared by
-    /// all other threads. A thread takes a lane when it first uses the frontend, if one has no owner, and
-    /// keeps it until the thread ends, idle or not. So a process with n threads that route does
-    /// best with n * 4 / 3 + 1 lanes. What other frontends, other tables or the parent of a fork have
-    /// given to threads has no influence. Of more than 4,096 living threads that have used the library,
-    /// the later ones share.
-    pub fn lanes(mut self, count: usize) -> Self {
-        self.lanes = Some(count);
+    /// Each of so many threads has a lane of its own, which is faster, too; all other threads share one lane. A
+    /// thread takes a lane when it first uses the frontend, if one has no owner, and keeps it until the thread
+    /// ends, idle or not. What other frontends, other tables or the parent of a fork have given to threads has no
+    /// influence. Of more than 4,096 living threads that have used the library, the later ones share.
+    pub fn threads(mut self, count: usize) -> Self {
+        self.threads = Some(count);
         self
     }
 
@@ -292,16 +290,26 @@ impl Options {
         }
         let max_engines = (self.max_engines).unwrap_or(engines.max(DEFAULT_MAX_ENGINES));
         let max_frontends = self.max_frontends.unwrap_or(DEFAULT_MAX_FRONTENDS);
-        let most_lanes = MAX_LANES / max_frontends.max(1);
+        let most_threads = threads_of(MAX_LANES / max_frontends.max(1));
+        let threads = self.threads.unwrap_or(DEFAULT_THREADS.min(most_threads));
         let geometry = Geometry {
             max_engines,
             max_frontends,
-            lanes: self.lanes.unwrap_or(DEFAULT_LANES.min(most_lanes)),
+            lanes: threads.saturating_add(SHARED_LANES),
         };
-        geometry.check().map_err(|absurd| Error::Option {
-            option: absurd.field,
-            found: absurd.found,
-            expected: absurd.expected,
+        geometry.check().map_err(|absurd| match absurd.field {
+            "lanes" => option(
+                "threads",
+                threads,
+                format!(
+                    "0 to {most_threads}, for {max_frontends} frontends and {MAX_LANES} lanes in all"
+                ),
+            ),
+            field => Error::Option {
+                option: field,
+                found: absurd.found,
+                expected: absurd.expected,
+            },
         })?;
         if engines > max_engines {
             let expected = format!("0 to {max_engines}, which is max_engines");
@@ -366,4 +374,9 @@ impl Options {
             engines.rewrite(slot, |_| Some(RowState::Active));
         }
     }
+}
+
+/// How many threads have a lane of their own in a frontend of so many lanes.
+pub(crate) fn threads_of(lanes: usize) -> usize {
+    lanes.saturating_sub(SHARED_LANES)
 }

@@ -1,6 +1,6 @@
 //! Threads that route and finish until they are told to pause, or killed.
 
-use headcount::{Error, Frontend, Permit, Request};
+use headcount::{Frontend, Permit, Request, RouteError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -87,7 +87,7 @@ fn churn(frontend: &Frontend, stop: &AtomicBool, seed: u64) -> (Vec<Permit>, Wor
         });
         match placed {
             Ok(placed) => permits.extend(placed),
-            Err(Error::Saturated { .. } | Error::Unavailable { .. }) => {}
+            Err(RouteError::Saturated { .. } | RouteError::Unavailable(_)) => {}
             Err(error) => panic!("{error}"),
         }
         if !permits.is_empty() && (permits.len() > 40 || random(2) == 0) {

@@ -33,12 +33,12 @@ impl Comers {
     }
 
     fn come_and_go(&self, table: &Table) -> Result<(), Error> {
-        match table.remove(table.add(&Engine::named(FAIR))?) {
+        match table.remove(table.add(Engine::named(FAIR))?) {
             // Another process may have removed it.
             Ok(_) | Err(Error::NoSuchEngine { .. }) => {}
             Err(error) => return Err(error),
         }
-        let spared = table.add(&Engine::named(SPARED))?;
+        let spared = table.add(Engine::named(SPARED))?;
         let view = table.view();
         let is_as_added = view.engine(spared).is_some_and(|engine| {
             let caps = (engine.max_in_flight, engine.max_tokens);

@@ -1,6 +1,6 @@
 //! Everything that can be done to a table, one after the other, with no care for what comes of it.
 
-use headcount::{Engine, EngineStats, Options, Policy, Request, Table};
+use headcount::{Engine, EngineId, EngineStats, Options, Policy, Request, Table};
 use std::path::Path;
 
 /// Opens a table that may hold anything, and uses it in every way.
@@ -45,7 +45,7 @@ fn use_table(table: &Table) {
                 .collect();
             drop((
                 frontend.route(),
-                frontend.route_with(&Request::new().pin(2).exclude(&[1])),
+                frontend.route_with(&Request::new().pin(2).exclude(&[EngineId::new(1, 2)])),
             ));
             drop((frontend.route_many(3), frontend.route_many(usize::MAX)));
             drop(permits);
@@ -59,9 +59,5 @@ fn use_table(table: &Table) {
         ));
         drop((table.remove(engine), table.up(engine)));
     }
-    drop((
-        table.add(&Engine::named("x")),
-        table.find("x"),
-        table.view(),
-    ));
+    drop((table.add(Engine::named("x")), table.find("x"), table.view()));
 }

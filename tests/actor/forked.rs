@@ -120,13 +120,16 @@ pub(crate) fn used(
                 Err(_) => "another error",
                 Ok(()) => "done",
             };
-            let route = forked(frontend.route().map(drop));
+            let route = forked(frontend.route().map(drop).map_err(Error::from));
             let publish = publisher.map_or("none", |publisher| {
                 forked(publisher.publish(&[EngineStats::default()]))
             });
             drop(permits);
             drop(frontend);
-            let join = forked(table.join().and_then(|own| own.route().map(drop)));
+            let join = forked(table.join().and_then(|own| {
+                let _permit = own.route()?;
+                Ok(())
+            }));
             let said = format!("route {route}, publish {publish}, join {join}");
             // A fork may not drop what is its parent's, so it ends here, whatever comes of the write.
             let _ = (&writer).write_all(said.as_bytes());

@@ -2,7 +2,7 @@
 //!
 //! | command | answer |
 //! |---|---|
-//! | `open PATH`, `open-any-owner PATH`, `create PATH ENGINES`, `inherit`, `inherit-with-lanes N` | `ok` |
+//! | `open PATH`, `open-any-owner PATH`, `create PATH ENGINES`, `inherit`, `inherit-with-threads N` | `ok` |
 //! | `join` | `slot S` |
 //! | `leave` | `ok` |
 //! | `route [tokens N] [pin E]` | `engine E`; the permit is kept |
@@ -59,7 +59,7 @@ use churn::{Churn, WorkDone};
 use comers::Comers;
 use headcount::{
     Deployment, Engine, EngineStats, Error, Frontend, Options, Permit, Publisher, Reaper, Request,
-    Table,
+    RouteError, Table,
 };
 use headcount_tests::{many_engines, monotonic_ns};
 use std::io::{BufRead, Write};
@@ -129,8 +129,8 @@ impl Actor {
                 self.table = Some(Options::default().inherited()?);
                 ok()
             }
-            ["inherit-with-lanes", lanes] => {
-                self.table = Some(Options::default().lanes(lanes.parse()?).inherited()?);
+            ["inherit-with-threads", threads] => {
+                self.table = Some(Options::default().threads(threads.parse()?).inherited()?);
                 ok()
             }
             ["join"] => {
@@ -146,7 +146,7 @@ impl Actor {
             }
             ["route", ref how @ ..] => {
                 let permit = self.frontend()?.route_with(&request(how)?)?;
-                let engine = permit.engine();
+                let engine = permit.engine().index();
                 self.permits.push(permit);
                 Ok(format!("engine {engine}"))
             }
@@ -165,7 +165,7 @@ impl Actor {
             ["tie", count] => {
                 let mut wins = vec![0_u32; self.engines()?];
                 for _ in 0..count.parse()? {
-                    wins[self.frontend()?.route()?.engine()] += 1;
+                    wins[self.frontend()?.route()?.engine().index()] += 1;
                 }
                 Ok(join(&wins))
             }
@@ -229,13 +229,13 @@ impl Actor {
                 let table = self.table()?.clone();
                 thread::spawn(move || {
                     let cycle =
-                        |n: u32| table.remove(table.add(&Engine::named(format!("{n}-{n}")))?);
+                        |n: u32| table.remove(table.add(Engine::named(format!("{n}-{n}")))?);
                     while (10_000..10_100).all(|n| cycle(n).is_ok()) {}
                 });
                 ok()
             }
             ["add", name] => {
-                let added = self.table()?.add(&Engine::named(name))?;
+                let added = self.table()?.add(Engine::named(name))?;
                 Ok(added.index().to_string())
             }
             ["remove", name] => {
@@ -354,7 +354,7 @@ impl Actor {
 
     fn engines(&self) -> Result<usize, String> {
         let engines = self.table()?.view().engines;
-        Ok(engines.last().map_or(0, |engine| engine.index + 1))
+        Ok(engines.last().map_or(0, |engine| engine.id.index() + 1))
     }
 
     fn burst(&mut self, count: usize, tokens: u32) -> Answer {
@@ -363,7 +363,7 @@ impl Actor {
         for _ in 0..count {
             match self.frontend()?.route_with(&request) {
                 Ok(permit) => placed.push(permit),
-                Err(Error::Saturated { .. }) => {}
+                Err(RouteError::Saturated { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -380,7 +380,7 @@ impl Actor {
     fn count(&self, permits: &[Permit], of: impl Fn(&Permit) -> u32) -> Answer {
         let mut counts = vec![0; self.engines()?];
         for permit in permits {
-            counts[permit.engine()] += of(permit);
+            counts[permit.engine().index()] += of(permit);
         }
         Ok(join(&counts))
     }
@@ -396,12 +396,11 @@ impl Actor {
 fn publish(publisher: &mut Publisher, engines: usize, number: u32) -> Result<(), Error> {
     // A prime below the most that statistics can say.
     let requests = number % 100_003;
-    let stats = EngineStats {
-        waiting: requests,
-        running: requests,
-        kv_usage: (number % 1000) as f32 / 1000.0,
-        in_flight: Some(requests),
-    };
+    let stats = EngineStats::new()
+        .waiting(requests)
+        .running(requests)
+        .kv_usage((number % 1000) as f32 / 1000.0)
+        .in_flight(requests);
     publisher.publish_with(&vec![stats; engines], [number.into(), number.into()])
 }
 

@@ -2,7 +2,7 @@
 
 use crate::command::{Ran, on, run};
 use crate::scene::Scene;
-use headcount::{Engine, EngineState, Error, Table};
+use headcount::{Engine, EngineState, Error, RouteError, Table};
 use headcount_tests::{TestTable, directory};
 use std::fs;
 use std::path::Path;
@@ -144,7 +144,7 @@ fn the_caps_of_a_living_table_change_and_hold() {
     let frontend = scene.table.join().unwrap();
     let permit = frontend.route().unwrap();
     let full = frontend.route().unwrap_err();
-    assert!(matches!(full, Error::Saturated { .. }), "{full}");
+    assert!(matches!(full, RouteError::Saturated { .. }), "{full}");
     drop(permit);
     // What is not named stays. An operator may do so beside a deployment.
     let _deployment = scene.table.deploy().unwrap();

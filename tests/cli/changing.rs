@@ -39,7 +39,7 @@ fn it_creates_a_table_and_removes_it() {
         (
             dimensions.max_engines,
             dimensions.max_frontends,
-            dimensions.lanes
+            dimensions.threads
         ),
         (9, 5, 2)
     );
@@ -249,7 +249,7 @@ fn an_engine_that_is_replaced_before_it_is_changed_is_not_mistaken_for_the_other
             thread::sleep(Duration::from_millis(60));
             drop(list);
             drop(table.remove(old));
-            table.add(&Engine::named("new")).unwrap();
+            table.add(Engine::named("new")).unwrap();
         });
         if ran.code != 0 {
             let said = ran.refused(1);

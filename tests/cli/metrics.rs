@@ -138,12 +138,7 @@ fn a_scrape_says_what_the_table_holds() {
     let pid = scene.kill_one();
     scene.table.drain(0).unwrap();
     let mut publisher = scene.table.publisher().unwrap();
-    let stats = EngineStats {
-        waiting: 4,
-        running: 20,
-        kv_usage: 0.41,
-        in_flight: None,
-    };
+    let stats = EngineStats::new().waiting(4).running(20).kv_usage(0.41);
     publisher.publish(&[stats; 3]).unwrap();
     let metrics = server.scrape();
     let frontend = format!("headcount_frontend_alive{{frontend=\"1\",pid=\"{pid}\"}}");

@@ -120,7 +120,7 @@ fn short_of_tokens() -> (TestTable, Vec<headcount::Permit>) {
     permits.extend((0..9).map(|_| pinned(500, 1).unwrap()));
     assert!(matches!(
         pinned(154, 0),
-        Err(headcount::Error::Saturated { .. })
+        Err(headcount::RouteError::Saturated { .. })
     ));
     (table, permits)
 }
@@ -199,10 +199,10 @@ fn refusals_are_shown_by_reason() {
     let request = headcount::Request::new();
     let to = |engine: usize, tokens| frontend.route_with(&request.tokens(tokens).pin(engine));
     let _first = to(0, 0).unwrap();
-    (0..3).for_each(|_| drop(to(0, 0).unwrap_err()));
-    (0..2).for_each(|_| drop(to(1, 11).unwrap_err()));
+    (0..3).for_each(|_| _ = to(0, 0).unwrap_err());
+    (0..2).for_each(|_| _ = to(1, 11).unwrap_err());
     let _second = to(1, 0).unwrap();
-    drop(to(1, 0).unwrap_err());
+    to(1, 0).unwrap_err();
     let shown = on(table.path(), "show PATH").fine();
     let said = "\nrefused since its creation: 3 for engines' caps on requests, 2 for engines' caps on tokens, \
                 1 for the table's cap on requests\n";
@@ -280,12 +280,10 @@ fn it_keeps_within_80_columns() {
     frontend.numbers("burst-tokens 4000 200000");
     table.set_caps(3, Some(1_000_000), None).unwrap();
     let mut publisher = table.publisher().unwrap();
-    let stats = headcount::EngineStats {
-        waiting: u32::MAX,
-        running: u32::MAX,
-        kv_usage: 1.0,
-        in_flight: None,
-    };
+    let stats = headcount::EngineStats::new()
+        .waiting(u32::MAX)
+        .running(u32::MAX)
+        .kv_usage(1.0);
     publisher.publish(&[stats; 40]).unwrap();
     let mut command = command();
     command.arg("show").arg(table.path()).env("COLUMNS", "80");
@@ -326,11 +324,12 @@ fn unlike() -> (TestTable, Vec<headcount::Permit>) {
     let mut permits = frontend.route_many_with(5, &request.pin(2_usize)).unwrap();
     permits.truncate(3);
     permits.push(frontend.route_with(&request.pin(3_usize)).unwrap());
-    let stats = [0, 1, 2, 3].map(|n| headcount::EngineStats {
-        waiting: 10 + n,
-        running: 20 + n,
-        kv_usage: 0.25,
-        in_flight: Some(30 + n),
+    let stats = [0, 1, 2, 3].map(|n| {
+        headcount::EngineStats::new()
+            .waiting(10 + n)
+            .running(20 + n)
+            .kv_usage(0.25)
+            .in_flight(30 + n)
     });
     table.publisher().unwrap().publish(&stats).unwrap();
     table.remove(0).unwrap();

@@ -161,12 +161,12 @@ fn work(frontend: &Frontend, permits: &mut Vec<Permit>) -> Result<()> {
     let engines = frontend.table().view().engines;
     for engine in engines.iter().filter(|e| e.state == EngineState::Active) {
         for tokens in [0, 20] {
-            let request = Request::new().pin(engine.index).tokens(tokens);
+            let request = Request::new().pin(engine.id.index()).tokens(tokens);
             permits.push(frontend.route_with(&request)?);
         }
         let of_engine = permits
             .iter()
-            .position(|permit| permit.engine() == engine.index);
+            .position(|permit| permit.engine().index() == engine.id.index());
         drop(of_engine.map(|index| permits.swap_remove(index)));
     }
     Ok(())
@@ -198,7 +198,7 @@ fn counts_are_exact(table: &Table, permits: &[Permit]) -> Result<()> {
     for engine in &view.engines {
         let alive = permits
             .iter()
-            .filter(|permit| permit.engine() == engine.index);
+            .filter(|permit| permit.engine().index() == engine.id.index());
         let (requests, tokens) = alive.fold((0, 0), |sum, p| (sum.0 + 1, sum.1 + p.tokens()));
         if (engine.in_flight, engine.tokens) != (requests, tokens) {
             return Err(
@@ -224,7 +224,7 @@ fn counts_are_exact(table: &Table, permits: &[Permit]) -> Result<()> {
 fn caps_hold(table: &Table, operation: Operation, permits: &[Permit]) -> Result<()> {
     is_free(table, CAP, permits.len(), &Request::new())?;
     if operation == Operation::Apply {
-        let on_first = permits.iter().filter(|permit| permit.engine() == 0);
+        let on_first = permits.iter().filter(|permit| permit.engine().index() == 0);
         is_free(
             table,
             CAP_OF_FIRST,

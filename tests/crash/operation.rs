@@ -64,12 +64,11 @@ pub(crate) const CAP: u32 = 100;
 pub(crate) const CAP_OF_FIRST: u32 = 20;
 
 /// The statistics that are published.
-pub(crate) const STATS: EngineStats = EngineStats {
-    waiting: 7,
-    running: 7,
-    kv_usage: 0.25,
-    in_flight: Some(7),
-};
+pub(crate) const STATS: EngineStats = EngineStats::new()
+    .waiting(7)
+    .running(7)
+    .kv_usage(0.25)
+    .in_flight(7);
 
 impl Operation {
     pub(crate) fn name(self) -> String {
@@ -91,7 +90,7 @@ impl Operation {
             .engines(2)
             .max_engines(3)
             .max_frontends(3)
-            .lanes(2);
+            .threads(1);
         match self {
             Self::Apply => options,
             _ => options.max_in_flight(CAP),
@@ -161,7 +160,7 @@ impl Operation {
             Self::Join => std::mem::forget(table.join()),
             Self::Leave => drop(frontend),
             Self::Reap => std::mem::forget(table.reap()),
-            Self::AddEngine => std::mem::forget(table.add(&Engine::named("third"))),
+            Self::AddEngine => std::mem::forget(table.add(Engine::named("third"))),
             Self::RemoveEngine => std::mem::forget(table.remove(1)),
             Self::Drain => std::mem::forget(table.drain(1)),
             Self::SetCaps => std::mem::forget(table.set_caps(1, Some(500), Some(5_000))),
@@ -196,7 +195,7 @@ fn let_tags_come_round(frontend: &Frontend, witness: &Frontend) -> Vec<Permit> {
     };
     let first = pin(frontend, 1);
     // The lane that it has used, and the number of its last operation.
-    let lanes = table.dimensions().lanes;
+    let lanes = table.dimensions().threads + 1;
     let (mut lane, mut number) = (0, 0);
     for index in frontend.slot() * lanes..(frontend.slot() + 1) * lanes {
         file.change("lanes", index as u64, 0, |operation| {

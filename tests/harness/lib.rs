@@ -24,7 +24,7 @@ pub use random::Random;
 pub use traced::Traced;
 pub use tracee::Tracee;
 
-use headcount::{Options, Table};
+use headcount::{EngineId, Options, Table};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -85,6 +85,11 @@ impl Deref for TestTable {
 pub fn in_flight(table: &Table) -> Vec<u32> {
     let engines = table.view().engines;
     engines.iter().map(|engine| engine.in_flight).collect()
+}
+
+/// The engines that have these numbers.
+pub fn ids<const N: usize>(table: &Table, numbers: [usize; N]) -> [EngineId; N] {
+    numbers.map(|number| table.engine_at(number).expect("an engine of that number"))
 }
 
 /// The lanes that are in the midst of an operation, or were when their process was stopped or killed. The

@@ -358,7 +358,7 @@ fn a_row_that_is_no_address_is_marked_down_and_said_once() {
     let engines = MockEngine::several(1, "0.002");
     let deployment = Deployment::start_with_log(&addresses(&engines));
     let table = Table::open(deployment.table_path()).unwrap();
-    let added = table.add(&headcount::Engine::named("gpu-7")).unwrap();
+    let added = table.add(headcount::Engine::named("gpu-7")).unwrap();
     let is_down = || table.view().engine(added).unwrap().state == EngineState::Down;
     let ask = || {
         complete(&agent(), &deployment.url("/v1/completions"), 1)

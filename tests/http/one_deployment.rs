@@ -137,7 +137,7 @@ fn what_another_process_changes_is_said() {
     let engines = MockEngine::several(1, "0.002");
     let deployment = Deployment::start_with_log(&addresses(&engines));
     let table = Table::open(deployment.table_path()).unwrap();
-    let added = table.add(&Engine::named("http://127.0.0.1:1")).unwrap();
+    let added = table.add(Engine::named("http://127.0.0.1:1")).unwrap();
     let said = |what: &str| {
         let line = format!("another process has changed the table: {what}\n");
         eventually(&line, || deployment.log().contains(&line));

@@ -101,7 +101,7 @@ impl Faults {
         let name = format!("extra {}", random.below(3));
         match self.table.find(&name) {
             Some(engine) => drop(self.table.remove(engine)),
-            None => drop(self.table.add(&Engine::named(name))),
+            None => drop(self.table.add(Engine::named(name))),
         }
         "engine added or removed"
     }

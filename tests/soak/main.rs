@@ -50,7 +50,7 @@ fn soak(actor: &str, duration: Duration) -> usize {
         .engine(Engine::named("flapping"))
         .max_engines(MAX_ENGINES)
         .max_frontends(SURVIVORS + VICTIMS + 2)
-        .lanes(2)
+        .threads(1)
         .max_in_flight(200);
     let table = TestTable::new(&options);
     let _reaper = table.reap_every(Duration::from_millis(50)).expect("reaps");
@@ -119,7 +119,7 @@ fn compare<'a>(table: &Table, frontends: impl Iterator<Item = &'a mut Actor>) ->
     }
     let mut counted = vec![[0; 2]; MAX_ENGINES];
     for engine in table.view().engines {
-        counted[engine.index] = [engine.in_flight, engine.tokens];
+        counted[engine.id.index()] = [engine.in_flight, engine.tokens];
     }
     (counted != permits).then(|| format!("counted {counted:?}, alive {permits:?}"))
 }

@@ -1,12 +1,12 @@
 //! Where a request goes, by the rules as they are documented, and without the code that follows them.
 
-use headcount::{EngineState, View};
+use headcount::{EngineId, EngineState, View};
 
 /// What a request asks for, and the load by which it is placed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asks {
     pub(crate) tokens: u32,
-    pub(crate) excluded: &'static [usize],
+    pub(crate) excluded: &'static [EngineId],
     pub(crate) preferred: Option<(usize, f64)>,
     pub(crate) load: Load,
 }
@@ -45,13 +45,13 @@ impl Asks {
     /// What may come of `count` requests, one after the other, in a table that looks so.
     pub(crate) fn outcomes(&self, view: &View, count: usize) -> Vec<Outcome> {
         let engines = view.engines.iter().map(|engine| Engine {
-            index: engine.index,
+            index: engine.id.index(),
             in_flight: engine.in_flight,
             tokens: engine.tokens,
             weight: engine.weight.into(),
             max_in_flight: engine.max_in_flight.unwrap_or(u32::MAX),
             max_tokens: engine.max_tokens.unwrap_or(u32::MAX),
-            open: engine.state == EngineState::Active && !self.excluded.contains(&engine.index),
+            open: engine.state == EngineState::Active && !self.excluded.contains(&engine.id),
         });
         let mut outcomes = Vec::new();
         self.place(view, engines.collect(), count, &mut outcomes);

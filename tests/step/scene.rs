@@ -46,7 +46,10 @@ impl Scene {
     /// Finishes so many requests of an engine.
     pub(crate) fn finish(&mut self, engine: usize, count: usize) {
         for _ in 0..count {
-            let of_engine = self.permits.iter().position(|p| p.engine() == engine);
+            let of_engine = self
+                .permits
+                .iter()
+                .position(|p| p.engine().index() == engine);
             drop(of_engine.map(|index| self.permits.swap_remove(index)));
         }
     }
@@ -91,13 +94,17 @@ impl Scene {
     pub(crate) fn counts_are_exact(&self, others: &[usize]) -> Result<()> {
         let view = self.table.view();
         for engine in &view.engines {
-            let own = self.permits.iter().filter(|p| p.engine() == engine.index);
-            let others = others.iter().filter(|&&other| other == engine.index);
+            let own = self
+                .permits
+                .iter()
+                .filter(|p| p.engine().index() == engine.id.index());
+            let others = others.iter().filter(|&&other| other == engine.id.index());
             let expected = own.count() + others.count();
             if engine.in_flight as usize != expected {
                 return Err(format!(
                     "C1: {} in flight on engine {}, where {expected} permits live",
-                    engine.in_flight, engine.index
+                    engine.in_flight,
+                    engine.id.index()
                 )
                 .into());
             }
@@ -118,20 +125,10 @@ impl Scene {
 }
 
 /// Statistics without any pressure.
-pub(crate) const CALM: EngineStats = EngineStats {
-    waiting: 0,
-    running: 0,
-    kv_usage: 0.1,
-    in_flight: None,
-};
+pub(crate) const CALM: EngineStats = EngineStats::new().waiting(0).running(0).kv_usage(0.1);
 
 /// Statistics of an engine with a queue and no cache left.
-pub(crate) const PRESSED: EngineStats = EngineStats {
-    waiting: 100,
-    running: 100,
-    kv_usage: 1.0,
-    in_flight: None,
-};
+pub(crate) const PRESSED: EngineStats = EngineStats::new().waiting(100).running(100).kv_usage(1.0);
 
 /// What is in flight on an engine, 0 if there is none of that number.
 pub(crate) fn on(view: &View, engine: usize) -> u32 {
@@ -140,7 +137,11 @@ pub(crate) fn on(view: &View, engine: usize) -> u32 {
 
 /// What is in flight, engine by engine.
 pub(crate) fn counts(view: &View) -> Vec<u32> {
-    let last = view.engines.iter().map(|engine| engine.index + 1).max();
+    let last = view
+        .engines
+        .iter()
+        .map(|engine| engine.id.index() + 1)
+        .max();
     (0..last.unwrap_or(0))
         .map(|engine| on(view, engine))
         .collect()

@@ -21,6 +21,12 @@ impl From<headcount::Error> for Failed {
     }
 }
 
+impl From<headcount::RouteError> for Failed {
+    fn from(error: headcount::RouteError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl From<io::Error> for Failed {
     fn from(error: io::Error) -> Self {
         Self(format!("the system refused what measuring needs: {error}"))

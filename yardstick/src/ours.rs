@@ -6,22 +6,13 @@ use std::hint::black_box;
 
 /// Statistics of an engine that has nothing waiting.
 pub fn calm() -> EngineStats {
-    EngineStats {
-        running: 20,
-        kv_usage: 0.4,
-        ..Default::default()
-    }
+    EngineStats::new().running(20).kv_usage(0.4)
 }
 
 /// Statistics of an engine that has a queue and little cache left, which the default policy takes into
 /// account.
 pub fn pressed() -> EngineStats {
-    EngineStats {
-        waiting: 3,
-        running: 20,
-        kv_usage: 0.9,
-        ..Default::default()
-    }
+    EngineStats::new().waiting(3).running(20).kv_usage(0.9)
 }
 
 /// A table with a snapshot of calm engines.

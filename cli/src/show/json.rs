@@ -39,7 +39,7 @@ JSON: one object. null stands for none, or not known. Fields may be added;
               table_tokens (the table was), unavailable (no engine was active)
   snapshot    age_seconds, stale (older than --stale-after), words (the
               publisher's own two)
-  table       format, size (bytes), mode, max_engines, max_frontends and lanes
+  table       format, size (bytes), mode, max_engines, max_frontends and threads
               (what there is room for), max_in_flight and max_tokens (the caps
               of all engines together)
   warnings    of each: kind, message, and what the kind has besides";
@@ -113,7 +113,7 @@ struct Dimensions {
     mode: String,
     max_engines: usize,
     max_frontends: usize,
-    lanes: usize,
+    threads: usize,
     max_in_flight: Option<u32>,
     max_tokens: Option<u32>,
 }
@@ -150,7 +150,7 @@ pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure
             mode: format!("{:04o}", dimensions.mode),
             max_engines: dimensions.max_engines,
             max_frontends: dimensions.max_frontends,
-            lanes: dimensions.lanes,
+            threads: dimensions.threads,
             max_in_flight: view.max_in_flight,
             max_tokens: view.max_tokens,
         },
@@ -171,7 +171,7 @@ pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure
 
 fn engine(engine: &EngineView, all: u64) -> Engine<'_> {
     Engine {
-        index: engine.index,
+        index: engine.id.index(),
         name: &engine.name,
         state: engine.state.name(),
         weight: engine.weight,

@@ -48,7 +48,7 @@ pub(crate) fn render(reading: &Reading, width: usize) -> String {
         "\n{FAINT}room for {} and {} of {}; {}, mode {:04o}, format {}{FAINT:#}",
         count(dimensions.max_engines as u64, "engine"),
         count(dimensions.max_frontends as u64, "frontend"),
-        count(dimensions.lanes as u64, "lane"),
+        count(dimensions.threads as u64, "thread"),
         bytes(dimensions.size),
         dimensions.mode,
         dimensions.format

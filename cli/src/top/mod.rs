@@ -39,7 +39,7 @@ pub(crate) struct Top {
 /// Why the table cannot be read. One that was read and is not there was removed.
 fn why_lost(error: Error) -> String {
     match error {
-        Error::NotFound { path } => format!("{} was removed", path.display()),
+        Error::NotFound { path, .. } => format!("{} was removed", path.display()),
         error => Failure::from(error).sentence,
     }
 }

@@ -36,7 +36,7 @@ impl Choose for Headcount {
     fn choose(&mut self, request: &Request) -> Result<usize, Error> {
         let tokens = headcount::Request::new().tokens(request.tokens);
         let permit = self.frontend.route_with(&tokens)?;
-        let engine = permit.engine();
+        let engine = permit.engine().index();
         self.permits.insert(request.id, permit);
         Ok(engine)
     }
@@ -69,10 +69,8 @@ fn published(stats: &Stats) -> EngineStats {
         running,
         kv_usage,
     } = *stats;
-    EngineStats {
-        waiting,
-        running,
-        kv_usage,
-        ..Default::default()
-    }
+    EngineStats::new()
+        .waiting(waiting)
+        .running(running)
+        .kv_usage(kv_usage)
 }

@@ -21,12 +21,13 @@ use crate::publication::record::{self, EngineStats, Reading};
 use crate::shm::clock;
 use crate::shm::layout::PUBLICATION_HEAD;
 use crate::table::Table;
-use crate::table::engine_id::EngineSelector;
+use crate::table::engine_id::{EngineId, EngineSelector};
 use crate::table::engines::Engines;
 use std::cell::Cell;
 use std::time::Duration;
 
-/// Why no engine was chosen. Small, so that the way of a choice that succeeds is.
+/// Why no engine was chosen. Kept small (no text): `explain` counts and spells out the reasons, off the hot
+/// path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NoChoice {
     /// Those that could be chosen are at their caps. In tokens: one of them has a place.
@@ -37,8 +38,8 @@ pub(crate) enum NoChoice {
     NotThere(EngineSelector),
 }
 
-/// Whether an engine may be chosen.
-enum Look {
+/// Whether an engine may take the request.
+enum Admission {
     Open(Eligible),
     AtItsCap(Full),
     Closed,
@@ -51,7 +52,7 @@ pub(crate) struct Chooser<'a> {
     counter: &'a Counter<'a>,
     policy: &'a Policy,
     request: &'a Request<'a>,
-    turns: &'a LeastRecentlyChosen,
+    tie_break: &'a LeastRecentlyChosen,
     /// Whether the request has no say in where it goes, and no tokens matter.
     plain: bool,
     /// Whether the last choice was one among equals.
@@ -64,7 +65,7 @@ impl<'a> Chooser<'a> {
         table: &'a Table,
         policy: &'a Policy,
         request: &'a Request<'a>,
-        turns: &'a LeastRecentlyChosen,
+        tie_break: &'a LeastRecentlyChosen,
     ) -> Self {
         let by_tokens = matches!(policy, Policy::Tokens | Policy::Custom(_));
         Self {
@@ -73,7 +74,7 @@ impl<'a> Chooser<'a> {
             counter: table.mapping().counter(),
             policy,
             request,
-            turns,
+            tie_break,
             plain: request.is_plain() && !by_tokens,
             tied: Cell::new(false),
         }
@@ -84,7 +85,7 @@ impl<'a> Chooser<'a> {
         self.request.tokens
     }
 
-    /// Whether the last choice was one among equals, so that it was the chosen one's turn.
+    /// Whether the last choice was one among equals, which the tie-break has to know of.
     #[inline]
     pub(crate) fn was_tied(&self) -> bool {
         self.tied.get()
@@ -128,22 +129,31 @@ impl<'a> Chooser<'a> {
         }
     }
 
+    /// Whether the request excludes the engine that has this slot.
+    #[inline]
+    fn is_excluded(&self, engine: usize) -> bool {
+        // After the row's word: an engine that has got this slot since then has changed that word, and the
+        // request is not counted by it.
+        let is_it = |id: &EngineId| id.index() == engine && *id == self.engines.id(engine);
+        self.request.excluded.iter().any(is_it)
+    }
+
     /// Whether an engine may be chosen by this request, whatever it asks for.
-    fn look(&self, engine: usize) -> Look {
+    fn admits(&self, engine: usize) -> Admission {
         let (word, tokens) = self.counter.observe(engine);
-        if !word.is_active() || self.request.excluded.contains(&engine) {
-            return Look::Closed;
+        if !word.is_active() || self.is_excluded(engine) {
+            return Admission::Closed;
         }
         // After the word, so that these are no older than it.
         let limits = self.engines.limits(engine);
         if word.value() >= limits.max_in_flight() {
-            return Look::AtItsCap(Full::Requests);
+            return Admission::AtItsCap(Full::Requests);
         }
         let rows = self.engines.rows();
         if !rows.has_room(engine, tokens, self.request.tokens) {
-            return Look::AtItsCap(Full::Tokens);
+            return Admission::AtItsCap(Full::Tokens);
         }
-        Look::Open(Eligible {
+        Admission::Open(Eligible {
             engine,
             word,
             weight: limits.weight(),
@@ -156,16 +166,16 @@ impl<'a> Chooser<'a> {
         if engine >= self.engines.in_use() {
             return Err(NoChoice::NotThere(which));
         }
-        let look = self.look(engine);
+        let admission = self.admits(engine);
         // After the word, which is the one that has to be there when the request is counted;
         // `Rows::rewrite_engine` says why that is enough.
         let exists =
             self.engines.word(engine).state() != RowState::Removed && which.is_in(&self.engines);
-        match look {
+        match admission {
             _ if !exists => Err(NoChoice::NotThere(which)),
-            Look::Open(c) => Ok(c.chosen()),
-            Look::AtItsCap(full) => Err(NoChoice::AtTheirCaps(full)),
-            Look::Closed => Err(NoChoice::AllClosed),
+            Admission::Open(c) => Ok(c.chosen()),
+            Admission::AtItsCap(full) => Err(NoChoice::AtTheirCaps(full)),
+            Admission::Closed => Err(NoChoice::AllClosed),
         }
     }
 
@@ -199,7 +209,7 @@ impl<'a> Chooser<'a> {
                     weight: limits.weight(),
                     tokens: 0,
                 };
-                best.offer(&candidate, load(&candidate), self.turns);
+                best.offer(&candidate, load(&candidate), self.tie_break);
             } else {
                 at_their_caps |= word.is_active();
             }
@@ -212,20 +222,27 @@ impl<'a> Chooser<'a> {
         let mut preferred = None;
         let mut at_their_caps = None;
         for engine in 0..self.engines.in_use() {
-            match self.look(engine) {
-                Look::Open(candidate) => {
+            match self.admits(engine) {
+                Admission::Open(candidate) => {
                     let load = load(&candidate);
-                    best.offer(&candidate, load, self.turns);
-                    if self.request.prefers(engine) {
+                    best.offer(&candidate, load, self.tie_break);
+                    if self.prefers(engine) {
                         preferred = Some((candidate, load));
                     }
                 }
-                Look::AtItsCap(Full::Tokens) => at_their_caps = Some(Full::Tokens),
-                Look::AtItsCap(full) => at_their_caps = at_their_caps.or(Some(full)),
-                Look::Closed => {}
+                Admission::AtItsCap(Full::Tokens) => at_their_caps = Some(Full::Tokens),
+                Admission::AtItsCap(full) => at_their_caps = at_their_caps.or(Some(full)),
+                Admission::Closed => {}
             }
         }
         self.decide(self.unless_preferred(best, preferred), at_their_caps)
+    }
+
+    /// Whether the request prefers the engine that has this slot.
+    #[inline]
+    fn prefers(&self, engine: usize) -> bool {
+        (self.request.preferred)
+            .is_some_and(|(which, _)| which.index() == engine && which.is_in(&self.engines))
     }
 
     /// The preferred engine in the place of the best one, if its load allows that.
@@ -255,20 +272,22 @@ impl<'a> Chooser<'a> {
         let mut best = Best::default();
         let mut first = None;
         for _ in 0..PICKS {
-            let engine = self.turns.random(in_use);
+            let engine = self.tie_break.random(in_use);
             if in_use == 0 || first == Some(engine) {
                 continue;
             }
-            let Look::Open(candidate) = self.look(engine) else {
+            let Admission::Open(candidate) = self.admits(engine) else {
                 continue;
             };
-            best.offer(&candidate, own_load(&candidate), self.turns);
+            best.offer(&candidate, own_load(&candidate), self.tie_break);
             if first.is_some() {
-                let preferred = match self.request.preferred.map(|(engine, _)| engine) {
-                    Some(engine) if engine < in_use => match self.look(engine) {
-                        Look::Open(candidate) => Some((candidate, own_load(&candidate))),
-                        Look::AtItsCap(_) | Look::Closed => None,
-                    },
+                let preferred = match self.request.preferred.map(|(engine, _)| engine.index()) {
+                    Some(engine) if engine < in_use && self.prefers(engine) => {
+                        match self.admits(engine) {
+                            Admission::Open(candidate) => Some((candidate, own_load(&candidate))),
+                            Admission::AtItsCap(_) | Admission::Closed => None,
+                        }
+                    }
                     _ => None,
                 };
                 return self.decide(self.unless_preferred(best, preferred), None);
@@ -303,7 +322,7 @@ impl<'a> Chooser<'a> {
 
     fn by_custom(&self, load: &Load) -> Result<Choice, NoChoice> {
         let engine_load = |c: &Eligible, stats: Option<EngineStats>, age: u64| Candidate {
-            engine: c.engine,
+            engine: self.engines.id(c.engine),
             weight: c.weight as f32,
             in_flight: c.word.value(),
             tokens: c.tokens,
@@ -347,13 +366,13 @@ impl Default for Best {
 
 impl Best {
     #[inline]
-    fn offer(&mut self, candidate: &Eligible, load: f64, turns: &LeastRecentlyChosen) {
+    fn offer(&mut self, candidate: &Eligible, load: f64, tie_break: &LeastRecentlyChosen) {
         // A load that is not a number comes last.
         let load = load.min(f64::INFINITY);
         if load > self.load {
             return;
         }
-        let last_chosen = turns.last_chosen(candidate.engine);
+        let last_chosen = tie_break.last_chosen(candidate.engine);
         let tied = load == self.load && self.choice.is_some();
         if !tied || last_chosen < self.last_chosen {
             *self = Self {

@@ -3,8 +3,7 @@
 use super::{Chooser, NoChoice};
 use crate::algorithm::place::Taken;
 use crate::algorithm::word::RowState;
-use crate::error::Error;
-use crate::table::cap::Cap;
+use crate::error::{Cap, RouteError, Unavailable};
 
 /// When room is looked for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,7 +43,7 @@ impl Room {
 
 impl Chooser<'_> {
     /// Fails if there is no room for `count` requests like this one, as of now.
-    pub(crate) fn check_room(&self, count: usize) -> Result<(), Error> {
+    pub(crate) fn check_room(&self, count: usize) -> Result<(), RouteError> {
         let Some(cap) = self.in_the_way(count, When::Now) else {
             return Ok(());
         };
@@ -57,9 +56,9 @@ impl Chooser<'_> {
 
     /// That `count` requests like this one were refused by that cap, or by one that they are too large for.
     #[cold]
-    pub(crate) fn saturated(&self, cap: Cap, count: usize) -> Error {
+    pub(crate) fn saturated(&self, cap: Cap, count: usize) -> RouteError {
         let too_small = self.in_the_way(count, When::Idle);
-        Error::Saturated {
+        RouteError::Saturated {
             cap: too_small.unwrap_or(cap),
             passes: too_small.is_none(),
         }
@@ -67,29 +66,24 @@ impl Chooser<'_> {
 
     /// What to tell the user who asked to place `count` requests.
     #[cold]
-    pub(crate) fn explain(&self, no_choice: NoChoice, count: usize) -> Error {
+    pub(crate) fn explain(&self, no_choice: NoChoice, count: usize) -> RouteError {
         match no_choice {
             NoChoice::AtTheirCaps(full) => return self.saturated(Cap::of_engine(full), count),
-            NoChoice::NotThere(engine) => return engine.missing(),
+            NoChoice::NotThere(engine) => return engine.not_there(),
             NoChoice::AllClosed => {}
         }
         let (mut engines, mut down, mut draining, mut excluded) = (0, 0, 0, 0);
         for engine in self.asked_for() {
             match self.engines.word(engine).state() {
                 RowState::Removed => continue,
-                RowState::Active if self.request.excluded.contains(&engine) => excluded += 1,
+                RowState::Active if self.is_excluded(engine) => excluded += 1,
                 RowState::Active => {}
                 RowState::Draining => draining += 1,
                 RowState::Down => down += 1,
             }
             engines += 1;
         }
-        Error::Unavailable {
-            engines,
-            down,
-            draining,
-            excluded,
-        }
+        RouteError::Unavailable(Unavailable::new(engines, down, draining, excluded))
     }
 
     /// The first cap below which there is no room for `count` requests like this one.
@@ -128,7 +122,7 @@ impl Chooser<'_> {
             When::Now => word.is_active(),
             When::Idle => word.state() != RowState::Removed,
         };
-        if !takes || self.request.excluded.contains(&engine) {
+        if !takes || self.is_excluded(engine) {
             return Room::new(0, 0, 0);
         }
         let (requests, tokens) = match when {

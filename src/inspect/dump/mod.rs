@@ -14,7 +14,7 @@ use crate::shm::layout::{
     Section,
 };
 use crate::table::Table;
-use crate::table::cap::Refusals;
+use crate::table::refusals::Refusals;
 use std::fmt::Write;
 use std::io;
 use std::os::fd::AsFd;

@@ -106,7 +106,7 @@ impl Table {
         let twins = steady(|| {
             let mut seen = HashMap::new();
             for engine in self.view().engines {
-                let (slot, name) = (engine.index, engine.name);
+                let (slot, name) = (engine.id.index(), engine.name);
                 if let Some(first) = seen.insert(name.clone(), slot)
                     && !name.is_empty()
                 {

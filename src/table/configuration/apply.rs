@@ -1,12 +1,12 @@
 //! Bringing a living table to another configuration.
 
 use crate::algorithm::word::RowState;
+use crate::error::Difference;
 use crate::error::{Error, Result};
 use crate::shm::LockFile;
 use crate::shm::layout::DEPLOYMENT_LOCK;
 use crate::table::Table;
 use crate::table::configuration::deployment::Deployment;
-use crate::table::configuration::difference::Difference;
 use crate::table::options::Options;
 use std::collections::HashMap;
 use std::fmt;

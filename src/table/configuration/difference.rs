@@ -1,118 +1,17 @@
 //! What differs between a table and the options that are asked for.
 
-use crate::algorithm::word::{MAX_REQUESTS, RowState};
-use crate::error::{Error, Result};
+use crate::algorithm::word::RowState;
+use crate::error::difference::{ABSENT, ENGINE, PRESENT};
+use crate::error::{Difference, Error, Result};
 use crate::shm::is_locked;
 use crate::shm::layout::ENGINES_LOCK;
 use crate::table::Table;
 use crate::table::engine::Engine;
-use crate::table::options::Options;
+use crate::table::options::{Options, threads_of};
 use std::collections::{HashMap, HashSet};
-use std::fmt;
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// One thing in which a table differs from the options that are asked for; in
-/// [`Error::Differs`] and [`Changes`](crate::Changes).
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Difference {
-    /// The engine that differs, by its name. `None`: the table itself.
-    pub engine: Option<String>,
-    /// The option that differs, by the name that it has in [`Options`] or [`Engine`]. `"engine"` if the
-    /// table has no engine of that name, or one that was not asked for.
-    pub option: &'static str,
-    /// What the table has: a number, `none` for no cap, or `absent` for an engine.
-    pub found: String,
-    /// What was asked for, in the same form.
-    pub asked: String,
-}
-
-const ENGINE: &str = "engine";
-const ABSENT: &str = "absent";
-const PRESENT: &str = "present";
-
-impl Difference {
-    /// Whether the table has no engine of that name.
-    pub fn is_missing_engine(&self) -> bool {
-        self.option == ENGINE && self.found == ABSENT
-    }
-
-    /// Whether the table has an engine of that name, which was not asked for.
-    pub fn is_surplus_engine(&self) -> bool {
-        self.option == ENGINE && self.asked == ABSENT
-    }
-
-    /// Whether [`Table::apply`] can change it. What a table was created with stays.
-    pub fn can_be_changed(&self) -> bool {
-        !["max_engines", "max_frontends", "lanes", "mode"].contains(&self.option)
-    }
-
-    /// What was or will be changed, in words: `engine a: max_in_flight 8, now 9`, `engine b: added`,
-    /// `engine c: removed` or `max_in_flight none, now 60`.
-    pub fn change(&self) -> String {
-        let (option, found, asked) = (self.option, &self.found, &self.asked);
-        match &self.engine {
-            Some(name) if self.is_missing_engine() => format!("engine {name}: added"),
-            Some(name) if self.is_surplus_engine() => format!("engine {name}: removed"),
-            Some(name) => format!("engine {name}: {option} {found}, now {asked}"),
-            None => format!("{option} {found}, now {asked}"),
-        }
-    }
-
-    fn engine(name: &str, option: &'static str, found: String, asked: String) -> Self {
-        Self {
-            engine: Some(name.to_owned()),
-            option,
-            found,
-            asked,
-        }
-    }
-}
-
-/// `engine "a": max_in_flight is 8, not 9`, say.
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (option, found, asked) = (self.option, &self.found, &self.asked);
-        match &self.engine {
-            Some(name) if self.is_missing_engine() => write!(f, "engine \"{name}\" is not in it"),
-            Some(name) if self.is_surplus_engine() => {
-                write!(f, "engine \"{name}\" is in it and was not asked for")
-            }
-            Some(name) => write!(f, "engine \"{name}\": {option} is {found}, not {asked}"),
-            None => write!(f, "{option} is {found}, not {asked}"),
-        }
-    }
-}
-
-/// What to tell the user.
-pub(crate) fn say(path: &Path, differences: &[Difference]) -> String {
-    const SHOWN: usize = 3;
-    let path = path.display();
-    let shown: Vec<_> = differences
-        .iter()
-        .take(SHOWN)
-        .map(Difference::to_string)
-        .collect();
-    let more = match differences.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" (and {more} more)"),
-    };
-    let advice = match differences.iter().all(Difference::can_be_changed) {
-        true => format!(
-            "ask for what it has, or change it with `Table::apply` or `headcount apply {path}`"
-        ),
-        false => format!(
-            "what a table was created with stays: ask for the same, make a table at another path, or `headcount rm {path}` when no process uses it"
-        ),
-    };
-    format!(
-        "{path} differs from what was asked for: {}{more}; {advice}",
-        shown.join("; ")
-    )
-}
 
 impl Options {
     /// Fails if an option that was set does not fit the table.
@@ -161,7 +60,11 @@ impl Options {
                 self.max_frontends.map(number),
                 number(geometry.max_frontends),
             ),
-            ("lanes", self.lanes.map(number), number(geometry.lanes)),
+            (
+                "threads",
+                self.threads.map(number),
+                number(threads_of(geometry.lanes)),
+            ),
             ("mode", self.mode.map(octal), octal(header.mode)),
             (
                 "max_in_flight",
@@ -234,9 +137,8 @@ impl Table {
 
 /// What differs between two engines of one name.
 fn between(found: &Engine, asked: &Engine) -> impl Iterator<Item = Difference> {
-    let requests =
-        |engine: &Engine| in_words(Some(engine.max_in_flight).filter(|cap| *cap < MAX_REQUESTS));
-    let tokens = |engine: &Engine| in_words(Some(engine.max_tokens).filter(|cap| *cap < u32::MAX));
+    let requests = |engine: &Engine| in_words(engine.get_max_in_flight());
+    let tokens = |engine: &Engine| in_words(engine.get_max_tokens());
     let name = asked.name().to_owned();
     [
         ("weight", found.weight.to_string(), asked.weight.to_string()),

@@ -3,8 +3,7 @@
 mod apply;
 pub(crate) mod configured;
 mod deployment;
-pub(crate) mod difference;
+mod difference;
 
 pub use apply::Changes;
 pub use deployment::Deployment;
-pub use difference::Difference;

@@ -5,7 +5,7 @@
 use super::Pair;
 use crate::Result;
 use crate::scene::{Scene, ensure, named};
-use headcount::{Deployment, Engine, EngineState, Error, Options, Table, View};
+use headcount::{Deployment, Engine, EngineState, Error, Options, RouteError, Table, View};
 use headcount_tests::{Forked, Lead, Tracee};
 
 /// The cap of the table that is asked for: one more than is in flight.
@@ -55,7 +55,7 @@ fn done<T>(result: headcount::Result<T>) -> Done {
 
 fn created() -> Options {
     let options = Table::options().engines(2).max_engines(5);
-    options.max_frontends(4).lanes(2)
+    options.max_frontends(4).threads(1)
 }
 
 /// Engine 0 has a cap, engine 1 goes, one comes, and the table has a cap of its own.
@@ -115,7 +115,7 @@ fn route_three(scene: &mut Scene) -> Result<()> {
     for _ in 0..3 {
         match scene.own.route() {
             Ok(permit) => scene.permits.push(permit),
-            Err(Error::Saturated { .. }) => {
+            Err(RouteError::Saturated { .. }) => {
                 let in_flight = in_flight(scene);
                 ensure(in_flight >= CAP, || {
                     format!("refused with {in_flight} in flight, under a cap of {CAP}")
@@ -178,13 +178,13 @@ fn is_obeyed(scene: &mut Scene, asked: &Options) -> Result<()> {
     scene.permits.truncate(cap - 1);
     while scene.permits.len() < cap {
         let permit = scene.own.route()?;
-        let engine = view.engine(permit.engine());
+        let engine = view.engine(permit.engine().index());
         ensure(
             engine.is_some_and(|engine| engine.state == EngineState::Active),
             || {
                 format!(
                     "C8: placed on engine {}, which was removed",
-                    permit.engine()
+                    permit.engine().index()
                 )
             },
         )?;
@@ -271,7 +271,7 @@ fn added_meanwhile(lead: &mut Lead) -> Result<bool> {
     let mut child = applier(&scene.table)?;
     lead.lead(&mut child)?;
     let is_done = named(&scene.table.view(), "new").is_some();
-    let mut other: Forked<Done> = Forked::start(|| done(scene.table.add(&Engine::named("added"))))?;
+    let mut other: Forked<Done> = Forked::start(|| done(scene.table.add(Engine::named("added"))))?;
     let waited = other.is_kept_waiting()?;
     if waited {
         child.finish()?;

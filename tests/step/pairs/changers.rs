@@ -30,8 +30,8 @@ struct Waiting {
 const WAITING: [Waiting; 7] = [
     Waiting {
         name: "Add-AddSame",
-        first: |table| table.add(&Engine::named("x")).map(drop),
-        second: |table| table.add(&Engine::named("x")).map(drop),
+        first: |table| table.add(Engine::named("x")).map(drop),
+        second: |table| table.add(Engine::named("x")).map(drop),
         holds: |outcome| match (&outcome.first, &outcome.second) {
             (Ok(_), Err(error)) | (Err(error), Ok(_)) => error.starts_with("NameTaken"),
             _ => false,
@@ -39,8 +39,8 @@ const WAITING: [Waiting; 7] = [
     },
     Waiting {
         name: "Add-AddOther",
-        first: |table| table.add(&Engine::named("x")).map(drop),
-        second: |table| table.add(&Engine::named("y")).map(drop),
+        first: |table| table.add(Engine::named("x")).map(drop),
+        second: |table| table.add(Engine::named("y")).map(drop),
         holds: |outcome| {
             outcome.first.is_ok()
                 && is_there(&outcome.view, "x")
@@ -50,7 +50,7 @@ const WAITING: [Waiting; 7] = [
     },
     Waiting {
         name: "Add-Remove",
-        first: |table| table.add(&Engine::named("x")).map(drop),
+        first: |table| table.add(Engine::named("x")).map(drop),
         second: |table| table.remove(0).map(drop),
         holds: |outcome| {
             outcome.first.is_ok()
@@ -62,7 +62,7 @@ const WAITING: [Waiting; 7] = [
     Waiting {
         name: "Remove-Add",
         first: |table| table.remove(0).map(drop),
-        second: |table| table.add(&Engine::named("x")).map(drop),
+        second: |table| table.add(Engine::named("x")).map(drop),
         holds: |outcome| {
             outcome.second.is_ok()
                 && is_there(&outcome.view, "x")
@@ -149,7 +149,7 @@ const FREE: [Free; 8] = [
         first: |table| table.find("0").map_or(Ok(()), |found| table.drain(found)),
         second: |table| {
             table.remove(0)?;
-            table.add(&Engine::named("new")).map(drop)
+            table.add(Engine::named("new")).map(drop)
         },
         // Whoever was drained, it was not the new one.
         then: |_| Some(EngineState::Active),
@@ -157,7 +157,7 @@ const FREE: [Free; 8] = [
     Free {
         name: "AddBack-Drain",
         prepare: |table| table.remove(0).map(drop),
-        first: |table| table.add(&Engine::named("0")).map(drop),
+        first: |table| table.add(Engine::named("0")).map(drop),
         second: |table| table.drain(0),
         then: |drained| {
             Some(match drained {
@@ -180,7 +180,7 @@ pub(super) fn pairs() -> Vec<Pair> {
 
 fn scene() -> Result<Scene> {
     let options = Table::options().engines(2).max_engines(5);
-    Scene::new(&options.max_frontends(2).lanes(1))
+    Scene::new(&options.max_frontends(2).threads(0))
 }
 
 fn done(result: headcount::Result<()>) -> Done {

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::scene::{CALM, PRESSED, Scene, TOKENS, ensure};
-use headcount::{Engine, EngineState, Error, Table};
+use headcount::{Engine, EngineState, RouteError, Table};
 use headcount_tests::Tracee;
 
 /// Something that another process does, and what it needs for it.
@@ -84,18 +84,18 @@ pub(crate) const CHANGES: [Change; 33] = [
     change("DrainLast", |scene| Ok(scene.table.drain(0)?))
         .after(|scene| Ok(scene.table.down(1)?)),
     change("Add", |scene| {
-        Ok(scene.table.add(&Engine::named("new")).map(drop)?)
+        Ok(scene.table.add(Engine::named("new")).map(drop)?)
     }),
     change("Remove", |scene| Ok(scene.table.remove(0).map(drop)?)),
     // It starts from what is in flight.
     change("RemoveAndAdd", |scene| {
         scene.table.remove(0)?;
-        Ok(scene.table.add(&Engine::named("0")).map(drop)?)
+        Ok(scene.table.add(Engine::named("0")).map(drop)?)
     }),
     // What left has requests in flight, so the newcomer has another slot.
     change("Replace", |scene| {
         scene.table.remove(0)?;
-        Ok(scene.table.add(&Engine::named("new")).map(drop)?)
+        Ok(scene.table.add(Engine::named("new")).map(drop)?)
     }),
     change("LowerWeight", |scene| Ok(scene.table.set_weight(0, 0.5)?)),
     change("RaiseWeight", |scene| Ok(scene.table.set_weight(1, 2.0)?)),
@@ -195,7 +195,7 @@ fn last_place(scene: &mut Scene) -> Result<()> {
 
 fn last_place_on(scene: &mut Scene, engine: usize) -> Result<()> {
     match scene.pin(&[engine]) {
-        Err(error) if matches!(error.downcast_ref(), Some(Error::Saturated { .. })) => Ok(()),
+        Err(error) if matches!(error.downcast_ref(), Some(RouteError::Saturated { .. })) => Ok(()),
         result => result,
     }
 }

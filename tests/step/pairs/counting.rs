@@ -54,7 +54,7 @@ pub(super) fn pairs() -> Vec<Pair> {
 impl Finish {
     fn options(self) -> Options {
         let options = Table::options().engines(3).max_engines(5);
-        let options = options.max_frontends(4).lanes(2);
+        let options = options.max_frontends(4).threads(1);
         match self.table_capped {
             true => options.max_in_flight(9).max_tokens(9 * TOKENS),
             false => options,
@@ -128,7 +128,7 @@ fn replaced(lead: &mut Lead) -> Result<bool> {
     let mut child = finish.lead(&scene, lead)?;
     let counted = finish.is_counted(&scene);
     scene.table.remove(0)?;
-    scene.table.add(&Engine::named("new"))?;
+    scene.table.add(Engine::named("new"))?;
     let view = scene.table.view();
     let new = named(&view, "new").map(|engine| engine.in_flight);
     ensure(new == Some(0), || {
@@ -155,7 +155,7 @@ fn comes_back(lead: &mut Lead) -> Result<bool> {
     let mut child = finish.lead(&scene, lead)?;
     let counted = finish.is_counted(&scene);
     scene.table.remove(0)?;
-    scene.table.add(&Engine::named("0"))?;
+    scene.table.add(Engine::named("0"))?;
     child.report()?;
     scene.counts_are_exact(&[])?;
     let view = scene.table.view();
@@ -185,7 +185,7 @@ fn finished_while_it_comes_back(lead: &mut Lead) -> Result<bool> {
     scene.table.remove(0)?;
     let mut child: Tracee<bool> = Tracee::fork(
         || scene.table.clone(),
-        |table| table.add(&Engine::named("0")),
+        |table| table.add(Engine::named("0")),
         |added| added.is_ok(),
     )?;
     lead.lead(&mut child)?;

@@ -50,7 +50,7 @@ fn name(letter: &str) -> String {
 
 fn scene() -> Result<Scene> {
     let options = Table::options().engine(Engine::named(name("a")));
-    let options = options.max_engines(2).max_frontends(2).lanes(1);
+    let options = options.max_engines(2).max_frontends(2).threads(0);
     Scene::new(&options)
 }
 
@@ -115,7 +115,7 @@ fn renamed_while_viewed(lead: &mut Lead) -> Result<bool> {
     let mut child = viewer(&scene)?;
     lead.lead(&mut child)?;
     scene.table.remove(0)?;
-    scene.table.add(&Engine::named(name("b")))?;
+    scene.table.add(Engine::named(name("b")))?;
     let seen = child.report()?;
     is_whole(seen.as_deref())?;
     ensure(lead.instructions() > 0 || seen == Some(name("b")), || {
@@ -203,7 +203,7 @@ fn renamed_while_found(lead: &mut Lead) -> Result<bool> {
     )?;
     lead.lead(&mut child)?;
     scene.table.remove(0)?;
-    scene.table.add(&Engine::named(name("b")))?;
+    scene.table.add(Engine::named(name("b")))?;
     let found = child.report()?;
     let fits = !found || lead.instructions() > 0;
     ensure(fits, || "the engine that left was found".into())?;

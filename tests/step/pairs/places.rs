@@ -51,7 +51,7 @@ pub(super) fn pairs() -> Vec<Pair> {
 }
 
 fn scene(places: usize) -> Result<Scene> {
-    let options = Table::options().engines(2).lanes(2).max_frontends(places);
+    let options = Table::options().engines(2).threads(1).max_frontends(places);
     let mut scene = Scene::new(&options)?;
     scene.pin(&[0])?;
     Ok(scene)
@@ -107,7 +107,7 @@ fn join(act: Act, lead: &mut Lead) -> Result<bool> {
     // In case that its own reap came before that of the other was over.
     scene.reap()?;
     let slots = [slot].into_iter().chain(other.as_ref().map(Frontend::slot));
-    if scene.permits.len() == 1 && scene.permits[0].engine() == 0 && scene.own.slot() != 0 {
+    if scene.permits.len() == 1 && scene.permits[0].engine().index() == 0 && scene.own.slot() != 0 {
         // The first frontend has left, and its permit keeps its place.
         scene.permits.clear();
     }

@@ -51,17 +51,16 @@ pub(super) fn pairs() -> Vec<Pair> {
 
 fn options() -> Options {
     let options = Table::options().engines(ENGINES).max_engines(ENGINES);
-    options.max_frontends(3).lanes(1)
+    options.max_frontends(3).threads(0)
 }
 
 /// The number of a publication stands everywhere in it.
 fn publish(publisher: &mut Publisher, number: u32) -> headcount::Result<()> {
-    let stats = EngineStats {
-        waiting: number,
-        running: number,
-        kv_usage: 0.0,
-        in_flight: Some(0),
-    };
+    let stats = EngineStats::new()
+        .waiting(number)
+        .running(number)
+        .kv_usage(0.0)
+        .in_flight(0);
     publisher.publish_with(&[stats; ENGINES], [number.into(); 2])
 }
 
@@ -85,7 +84,7 @@ impl Reader {
         let policy = Policy::custom(move |engine| {
             let waiting = engine.stats.map_or(0, |stats| stats.waiting);
             // Relaxed: there is one thread.
-            to[engine.engine].store(waiting, Ordering::Relaxed);
+            to[engine.engine.index()].store(waiting, Ordering::Relaxed);
             0.0
         });
         let frontend = table.join().expect("joins");

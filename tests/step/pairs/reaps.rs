@@ -4,7 +4,7 @@
 use super::Pair;
 use crate::Result;
 use crate::scene::{Scene, TOKENS, ensure};
-use headcount::{Engine, Error, Options, Request, Table};
+use headcount::{Engine, Options, Request, RouteError, Table};
 use headcount_tests::{Forked, Lead, Tracee};
 
 /// What the dead frontend holds: all that the table may.
@@ -22,7 +22,7 @@ pub(super) fn pairs() -> Vec<Pair> {
         Pair::new("Reap-Remove", |lead| {
             reap(lead, |scene| {
                 scene.table.remove(0)?;
-                scene.table.add(&Engine::named("new"))?;
+                scene.table.add(Engine::named("new"))?;
                 route_until_refused(scene)
             })
         }),
@@ -49,7 +49,7 @@ pub(super) fn pairs() -> Vec<Pair> {
 fn options() -> Options {
     let cap = HELD.len() as u32;
     let options = Table::options().engines(2).max_engines(3);
-    let options = options.max_frontends(4).lanes(1);
+    let options = options.max_frontends(4).threads(0);
     options.max_in_flight(cap).max_tokens(cap * TOKENS)
 }
 
@@ -69,7 +69,7 @@ fn route_until_refused(scene: &mut Scene) -> Result<()> {
     loop {
         match scene.own.route_with(&Request::new().tokens(TOKENS)) {
             Ok(permit) => scene.permits.push(permit),
-            Err(Error::Saturated { .. }) => return within_the_cap(scene),
+            Err(RouteError::Saturated { .. }) => return within_the_cap(scene),
             Err(error) => return Err(error.into()),
         }
         within_the_cap(scene)?;

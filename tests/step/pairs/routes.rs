@@ -9,7 +9,9 @@ use super::changes::{CHANGES, Change, Promise};
 use crate::Result;
 use crate::rule::{Asks, Load, Outcome};
 use crate::scene::{CALM, PRESSED, Scene, TOKENS, counts, ensure};
-use headcount::{Engine, Frontend, Options, Permit, Policy, Request, Table, View};
+use headcount::{
+    Engine, EngineId, Frontend, Options, Permit, Policy, Request, RouteError, Table, View,
+};
 use headcount_tests::{Lead, Tracee};
 use std::time::Duration;
 
@@ -80,7 +82,10 @@ fn point(route: Route, change: &Change, lead: &mut Lead) -> Result<bool> {
         |(placed, frontend)| {
             std::mem::forget(frontend);
             placed.map_err(|error| error.to_string()).map(|permits| {
-                let engines = permits.iter().map(Permit::engine).collect();
+                let engines = permits
+                    .iter()
+                    .map(|permit| permit.engine().index())
+                    .collect();
                 std::mem::forget(permits);
                 engines
             })
@@ -125,7 +130,7 @@ fn point(route: Route, change: &Change, lead: &mut Lead) -> Result<bool> {
 /// C4, C5: nothing counts more than its cap, unless it did and the cap has come down since.
 fn caps_hold(before: &View, view: &View) -> Result<()> {
     for engine in &view.engines {
-        let (requests, tokens) = (before.engine(engine.index))
+        let (requests, tokens) = (before.engine(engine.id.index()))
             .map_or((0, 0), |before| (before.in_flight, before.tokens));
         let requests = engine
             .max_in_flight
@@ -179,7 +184,7 @@ impl Route {
     }
 
     fn options(self) -> Options {
-        let options = Table::options().max_engines(5).max_frontends(4).lanes(2);
+        let options = Table::options().max_engines(5).max_frontends(4).threads(1);
         let options = match self {
             Self::Capped => (0..2).fold(options, |options, n| {
                 let engine = Engine::named(n.to_string());
@@ -244,7 +249,7 @@ impl Route {
         Asks {
             tokens: self.tokens(),
             excluded: match self {
-                Self::Excluding => &[2],
+                Self::Excluding => const { &[EngineId::new(2, 2)] },
                 _ => &[],
             },
             preferred: (self == Self::Preferring).then_some((0, 1.0)),
@@ -272,7 +277,7 @@ impl Route {
         frontend
     }
 
-    fn perform(self, frontend: &Frontend) -> headcount::Result<Vec<Permit>> {
+    fn perform(self, frontend: &Frontend) -> std::result::Result<Vec<Permit>, RouteError> {
         match self {
             Self::Plain => frontend.route().map(|permit| vec![permit]),
             Self::Many => frontend.route_many(2),

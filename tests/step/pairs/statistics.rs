@@ -17,7 +17,7 @@ pub(super) fn pairs() -> Vec<Pair> {
 /// Two engines, both pressed.
 fn scene() -> Result<Scene> {
     let options = Table::options().engines(2).max_engines(2);
-    let mut scene = Scene::new(&options.max_frontends(2).lanes(1))?;
+    let mut scene = Scene::new(&options.max_frontends(2).threads(0))?;
     scene.publish(&[PRESSED; 2])?;
     Ok(scene)
 }
@@ -46,7 +46,7 @@ fn read_while_it_arrives(lead: &mut Lead) -> Result<bool> {
     scene.table.remove(0)?;
     let mut child: Tracee<bool> = Tracee::fork(
         || scene.table.clone(),
-        |table| table.add(&Engine::named("new")),
+        |table| table.add(Engine::named("new")),
         |added| added.is_ok(),
     )?;
     lead.lead(&mut child)?;
@@ -60,7 +60,7 @@ fn read_while_it_arrives(lead: &mut Lead) -> Result<bool> {
 
 fn replace(scene: &Scene) -> Result<()> {
     scene.table.remove(0)?;
-    scene.table.add(&Engine::named("new"))?;
+    scene.table.add(Engine::named("new"))?;
     Ok(())
 }
 

@@ -16,7 +16,7 @@ pub(super) fn pairs() -> Vec<Pair> {
 /// Three idle engines and a fourth that is down, of that weight.
 fn options(weight: f32) -> Options {
     let fourth = Engine::named("3").weight(weight);
-    let options = Table::options().max_frontends(4).lanes(2);
+    let options = Table::options().max_frontends(4).threads(1);
     options.engines(3).engine(fourth)
 }
 
@@ -29,7 +29,7 @@ fn scene(weight: f32) -> Result<Scene> {
 /// The engines of three ties, one after the other.
 fn three_ties(frontend: &Frontend) -> Vec<usize> {
     (0..3)
-        .map(|_| frontend.route().expect("routes").engine())
+        .map(|_| frontend.route().expect("routes").engine().index())
         .collect()
 }
 

@@ -24,17 +24,14 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "the caps of excluded engines can make a request pass",
         REFUSAL,
-        &[(
-            "if !takes || self.request.excluded.contains(&engine) {",
-            "if !takes {",
-        )],
+        &[("if !takes || self.is_excluded(engine) {", "if !takes {")],
         Catcher::Test("refusals", "c4_saturated_says_whether_waiting"),
     ),
     fault(
         "the first engine at its cap says which cap it is",
         "src/frontend/choose/mod.rs",
         &[(
-            "Look::AtItsCap(Full::Tokens) => at_their_caps = Some(Full::Tokens),\n",
+            "Admission::AtItsCap(Full::Tokens) => at_their_caps = Some(Full::Tokens),\n",
             "",
         )],
         Catcher::Test("refusals", "c4_saturated_names_the_cap"),

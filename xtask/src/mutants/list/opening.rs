@@ -246,8 +246,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a table with another number of lanes is opened",
         "src/table/configuration/difference.rs",
         &[(
-            "(\"lanes\", self.lanes.map(number), number(geometry.lanes)),",
-            "(\"lanes\", None, number(geometry.lanes)),",
+            "                self.threads.map(number),\n",
+            "                None,\n",
         )],
         Catcher::Test("file", "f1_each_option"),
     ),

@@ -1,11 +1,9 @@
-//! Which cap refuses requests, and how many were refused.
+//! The caps that refuse requests.
 
 use crate::algorithm::place::Full;
-use crate::error::Error;
-use crate::table::Table;
 use std::fmt;
 
-/// The cap that has refused a request; in [`Error::Saturated`].
+/// The cap that refused a request; in [`RouteError::Saturated`](crate::RouteError::Saturated) and [`Error::Saturated`](crate::Error::Saturated).
 ///
 /// Engines are looked at before the table, and requests before tokens. So `EngineTokens` means that an
 /// engine had a place for the request but not for its tokens, and the two caps of the table are named only
@@ -51,7 +49,7 @@ impl Cap {
         }
     }
 
-    /// What to tell the user who was refused by it.
+    /// The message of a refusal by this cap.
     pub(crate) fn advice(self, passes: bool) -> &'static str {
         match (self, passes) {
             (Self::EngineRequests, true) => {
@@ -86,77 +84,5 @@ impl Cap {
 impl fmt::Display for Cap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-/// How many calls were refused since the table was created, by all frontends that it ever had; in a
-/// [`View`](crate::View).
-///
-/// A call that is refused counts once, also one for several requests. A call that is made again counts
-/// again if it is refused again. Each total only grows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Refusals {
-    /// Refused by [`Cap::EngineRequests`].
-    pub engine_requests: u64,
-    /// Refused by [`Cap::EngineTokens`].
-    pub engine_tokens: u64,
-    /// Refused by [`Cap::TableRequests`].
-    pub table_requests: u64,
-    /// Refused by [`Cap::TableTokens`].
-    pub table_tokens: u64,
-    /// Refused with [`Error::Unavailable`].
-    pub unavailable: u64,
-}
-
-impl Refusals {
-    /// What each total is called, and the total, in the order of the fields.
-    pub fn by_reason(&self) -> [(&'static str, u64); 5] {
-        [
-            (Cap::EngineRequests.name(), self.engine_requests),
-            (Cap::EngineTokens.name(), self.engine_tokens),
-            (Cap::TableRequests.name(), self.table_requests),
-            (Cap::TableTokens.name(), self.table_tokens),
-            ("unavailable", self.unavailable),
-        ]
-    }
-
-    /// All of them.
-    pub fn total(&self) -> u64 {
-        (self.by_reason().iter()).fold(0, |sum, (_, count)| sum.wrapping_add(*count))
-    }
-}
-
-/// The place of an error's reason among the totals of a lane. `None`: it is no refusal.
-pub(crate) fn reason_of(error: &Error) -> Option<usize> {
-    match error {
-        Error::Saturated { cap, .. } => Some(match cap {
-            Cap::EngineRequests => 0,
-            Cap::EngineTokens => 1,
-            Cap::TableRequests => 2,
-            Cap::TableTokens => 3,
-        }),
-        Error::Unavailable { .. } => Some(4),
-        _ => None,
-    }
-}
-
-impl Table {
-    /// The calls that were refused, added up over all frontends that the table ever had.
-    pub(crate) fn refusals(&self) -> Refusals {
-        let [
-            engine_requests,
-            engine_tokens,
-            table_requests,
-            table_tokens,
-            unavailable,
-        ] = self.mapping().registry().refusals();
-        Refusals {
-            engine_requests,
-            engine_tokens,
-            table_requests,
-            table_tokens,
-            unavailable,
-        }
     }
 }

@@ -1,7 +1,13 @@
-//! What can go wrong, in one enum.
+//! What can go wrong: [`Error`] in general, [`RouteError`] when a request is placed.
 
-use crate::table::cap::Cap;
-use crate::table::configuration::difference::Difference;
+mod cap;
+pub(crate) mod difference;
+mod route;
+
+pub use cap::Cap;
+pub use difference::Difference;
+pub use route::{RouteError, Unavailable};
+
 use std::io;
 use std::path::PathBuf;
 
@@ -16,56 +22,52 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     // -- Routing ---------------------------------------------------------------------------------
-    /// Every engine that could take the request is at its cap, or the table is at its own. Nothing was
-    /// counted but the refusal, in [`View::refusals_total`](crate::View::refusals_total).
-    ///
-    /// If it `passes`, answer 503 with a `Retry-After`, or try again when a permit of yours was dropped. If
-    /// it does not, answer 400 or 413: to try again never helps.
+    /// As [`RouteError::Saturated`].
     #[error("{}", .cap.advice(*.passes))]
+    #[non_exhaustive]
     Saturated {
         /// The cap that is in the way.
         cap: Cap,
-        /// Whether waiting can help. `false`: the request, or the requests placed together, are larger than
-        /// this cap allows even when nothing is in flight, on the engines that they may go to. Engines that
-        /// are draining or down count among these, for they may come back.
+        /// Whether waiting can help.
         passes: bool,
     },
 
-    /// No engine can take the request: each is down, draining, removed, or excluded by the request.
-    #[error("{}", unavailable(*.engines, *.down, *.draining, *.excluded))]
-    Unavailable {
-        /// Engines that were looked at: all of the table's, or the one that was pinned.
-        engines: usize,
-        /// Of these, how many are down.
-        down: usize,
-        /// Of these, how many are draining.
-        draining: usize,
-        /// Of these, how many are active but excluded by the request.
-        excluded: usize,
-    },
+    /// As [`RouteError::Unavailable`].
+    #[error("{0}")]
+    Unavailable(Unavailable),
 
     /// The table has no engine of that number, or the engine of that id was removed.
-    #[error("{}", no_such_engine(*.engine, *.removed))]
+    #[error("{}", route::no_such_engine(*.engine, *.removed))]
+    #[non_exhaustive]
     NoSuchEngine {
         /// The number that was given, or that the engine of that id had.
         engine: usize,
-        /// Whether it was named by its [`EngineId`](crate::EngineId), so that it was there once. Its
+        /// Whether the engine was named by its [`EngineId`](crate::EngineId), so that it was there once. Its
         /// number may be another engine's now, which was left alone.
         removed: bool,
     },
 
-    /// The handle was made by another process, of which this one is a forked child. Nothing was
-    /// counted; what the parent holds stays the parent's.
-    #[error(
-        "this handle belongs to the process that this one was forked from; call `Table::join` or `Table::publisher` in the child"
-    )]
+    /// The frontend, permit, publisher or reaper was made by another process, of which this one is a forked
+    /// child. Nothing was counted; what the parent has stays the parent's.
+    #[error("{}", route::FORKED)]
     Forked,
+
+    /// There is no policy of that name.
+    #[error("there is no policy {name:?}; use {}", .known.join(", "))]
+    #[non_exhaustive]
+    Policy {
+        /// The name that was given.
+        name: String,
+        /// The names that there are.
+        known: &'static [&'static str],
+    },
 
     // -- Joining and publishing ------------------------------------------------------------------
     /// Every slot for a frontend belongs to a living process.
     #[error(
         "all {max_frontends} frontend slots belong to living processes; create the table with a larger `max_frontends`"
     )]
+    #[non_exhaustive]
     FrontendsFull {
         /// How many the table was created for.
         max_frontends: usize,
@@ -73,6 +75,7 @@ pub enum Error {
 
     /// Another process publishes. It may be taken over as soon as its holder is gone.
     #[error("process {pid} publishes to this table already; try again when it is gone")]
+    #[non_exhaustive]
     PublisherHeld {
         /// The holder as it sees itself; pid namespaces may differ.
         pid: u32,
@@ -82,6 +85,7 @@ pub enum Error {
     #[error(
         "statistics for {found} engines, but the table has {engines}; publish one for each engine, in the order of their numbers"
     )]
+    #[non_exhaustive]
     TooManyStats {
         /// How many were given.
         found: usize,
@@ -93,6 +97,7 @@ pub enum Error {
     #[error(
         "the KV usage of engine {engine} is {found}, but it is a share of the cache, from 0 to 1; nothing was published"
     )]
+    #[non_exhaustive]
     KvUsage {
         /// The engine whose statistic it is.
         engine: usize,
@@ -106,6 +111,7 @@ pub enum Error {
     #[error(
         "all {max_engines} engine slots are taken; remove an engine and let it finish, or create the table with a larger `max_engines`"
     )]
+    #[non_exhaustive]
     EnginesFull {
         /// How many the table was created for.
         max_engines: usize,
@@ -113,6 +119,7 @@ pub enum Error {
 
     /// A name that an engine cannot have.
     #[error("the engine name {name:?} {reason}; use 1 to {max} bytes of printable text", max = crate::shm::layout::MAX_NAME)]
+    #[non_exhaustive]
     EngineName {
         /// The name that was given.
         name: String,
@@ -124,6 +131,7 @@ pub enum Error {
     #[error(
         "the name {name:?} belongs to engine {engine} already; give each engine a name of its own"
     )]
+    #[non_exhaustive]
     NameTaken {
         /// The name that was given.
         name: String,
@@ -135,6 +143,7 @@ pub enum Error {
     #[error(
         "the weight {found} cannot be: a weight is a finite number above 0; use `Table::down` for an engine that is to get nothing"
     )]
+    #[non_exhaustive]
     Weight {
         /// The value that was given.
         found: f32,
@@ -144,6 +153,7 @@ pub enum Error {
     #[error(
         "process {pid} is in the middle of changing this table's engines and does not go on (stopped?); resume or kill it, then try again"
     )]
+    #[non_exhaustive]
     Busy {
         /// The process as it sees itself; pid namespaces may differ.
         pid: u32,
@@ -152,6 +162,7 @@ pub enum Error {
     /// Another process is the table's deployment; see [`Table::deploy`](crate::Table::deploy). Nothing was
     /// changed. Its place is free as soon as it is gone.
     #[error("{path} is served by process {pid}; give this deployment a table of its own, or stop that one", path = .path.display())]
+    #[non_exhaustive]
     Deployed {
         /// The path of the table.
         path: PathBuf,
@@ -162,6 +173,7 @@ pub enum Error {
     // -- Creating and opening --------------------------------------------------------------------
     /// Something is there already.
     #[error("{path} exists; open it, or use `open_or_create`", path = .path.display())]
+    #[non_exhaustive]
     Exists {
         /// The path that was given.
         path: PathBuf,
@@ -169,6 +181,7 @@ pub enum Error {
 
     /// Nothing is there.
     #[error("{path} does not exist; create the table or its directory first, or check the path", path = .path.display())]
+    #[non_exhaustive]
     NotFound {
         /// The path that was given.
         path: PathBuf,
@@ -178,6 +191,7 @@ pub enum Error {
     #[error(
         "no table was passed to this process ({variable}); start it by a command that was given to `Table::pass_to`, or open the table by its path"
     )]
+    #[non_exhaustive]
     NotPassed {
         /// The environment variable that would name it.
         variable: &'static str,
@@ -185,6 +199,7 @@ pub enum Error {
 
     /// An option that a new table cannot have.
     #[error("{}; change that option", impossible_option(.option, *.found, .expected))]
+    #[non_exhaustive]
     Option {
         /// The option's name.
         option: &'static str,
@@ -196,7 +211,8 @@ pub enum Error {
 
     /// The table at that path has other engines or caps than were asked for, or was created with other
     /// sizes or another mode. Nothing was changed.
-    #[error("{}", crate::table::configuration::difference::say(.path, .differences))]
+    #[error("{}", difference::message(.path, .differences))]
+    #[non_exhaustive]
     Differs {
         /// The path that was given.
         path: PathBuf,
@@ -206,6 +222,7 @@ pub enum Error {
 
     /// The file system has no room for the table. Nothing was created.
     #[error("no room for the {needed} bytes of {path}; free some, or create the table with fewer engines and frontends", path = .path.display())]
+    #[non_exhaustive]
     NoSpace {
         /// The path that was given.
         path: PathBuf,
@@ -215,6 +232,7 @@ pub enum Error {
 
     /// The path is a symbolic link, which is not followed.
     #[error("{path} is a symbolic link, and tables are not opened through links; give the path of the table itself", path = .path.display())]
+    #[non_exhaustive]
     Symlink {
         /// The path that was given.
         path: PathBuf,
@@ -222,6 +240,7 @@ pub enum Error {
 
     /// What is there is not a table.
     #[error("{path} is not a headcount table: it is {found}; check the path", path = .path.display())]
+    #[non_exhaustive]
     NotATable {
         /// The path that was given.
         path: PathBuf,
@@ -231,6 +250,7 @@ pub enum Error {
 
     /// A table of another version of the format.
     #[error("{path} has format version {found}, and this library reads version {expected}; use one version of headcount everywhere, or remove the file when nobody uses it", path = .path.display())]
+    #[non_exhaustive]
     Version {
         /// The path that was given.
         path: PathBuf,
@@ -242,6 +262,7 @@ pub enum Error {
 
     /// The header was changed after its creation.
     #[error("the header of {path} is damaged: its checksum is {found:#018x} and should be {expected:#018x}; remove the file and create the table again", path = .path.display())]
+    #[non_exhaustive]
     Checksum {
         /// The path that was given.
         path: PathBuf,
@@ -253,6 +274,7 @@ pub enum Error {
 
     /// A header that names an impossible table.
     #[error("the header of {path} says {field} = {found}, but it must be {expected}; remove the file and create the table again", path = .path.display())]
+    #[non_exhaustive]
     Geometry {
         /// The path that was given.
         path: PathBuf,
@@ -266,6 +288,7 @@ pub enum Error {
 
     /// The file is shorter or longer than its header says.
     #[error("{path} has {found} bytes and should have {expected}; remove the file and create the table again", path = .path.display())]
+    #[non_exhaustive]
     Size {
         /// The path that was given.
         path: PathBuf,
@@ -277,6 +300,7 @@ pub enum Error {
 
     /// The file belongs to another user.
     #[error("{path} belongs to user {found}, and this process runs as user {expected}; run as that user, or allow it with `any_owner(true)`", path = .path.display())]
+    #[non_exhaustive]
     Owner {
         /// The path that was given.
         path: PathBuf,
@@ -288,6 +312,7 @@ pub enum Error {
 
     /// The file is open to more users than its creator said.
     #[error("{path} has mode {found:04o}, which is wider than the {expected:04o} that it was created with; use chmod, or create it with that mode", path = .path.display())]
+    #[non_exhaustive]
     Mode {
         /// The path that was given.
         path: PathBuf,
@@ -303,6 +328,7 @@ pub enum Error {
 
     /// The kernel refused something.
     #[error("{doing} {path}: {source}; check the path, its permissions and its file system", path = .path.display())]
+    #[non_exhaustive]
     Io {
         /// What was being done.
         doing: &'static str,
@@ -311,42 +337,6 @@ pub enum Error {
         /// What the kernel said.
         source: io::Error,
     },
-}
-
-fn unavailable(engines: usize, down: usize, draining: usize, excluded: usize) -> String {
-    if engines == 0 {
-        return "the table has no engine; add one with `Table::add` or `Table::apply`".to_owned();
-    }
-    let count = |count: usize, is: &str, are: &str| match count {
-        0 => None,
-        1 => Some(format!("1 {is}")),
-        count => Some(format!("{count} {are}")),
-    };
-    let why = [
-        count(down, "is down", "are down"),
-        count(draining, "is draining", "are draining"),
-        count(
-            excluded,
-            "is excluded by the request",
-            "are excluded by the request",
-        ),
-    ];
-    let why: Vec<_> = why.into_iter().flatten().collect();
-    let to_do = match (down + draining, excluded) {
-        // They have changed since.
-        (0, 0) => "try again",
-        (0, _) => "exclude fewer",
-        (_, 0) => "bring one up with `Table::up`, or add one",
-        _ => "bring one up with `Table::up`, add one, or exclude fewer",
-    };
-    let engines = match engines {
-        1 => "the engine that this request may go to takes none".to_owned(),
-        engines => format!("none of the {engines} engines takes this request"),
-    };
-    match why.is_empty() {
-        true => format!("{engines}; {to_do}"),
-        false => format!("{engines}: {}; {to_do}", why.join(", ")),
-    }
 }
 
 fn impossible_option(option: &str, found: u64, expected: &str) -> String {
@@ -362,13 +352,16 @@ fn impossible_option(option: &str, found: u64, expected: &str) -> String {
     format!("mode is {found:#o}, but it must be {expected}{meant}")
 }
 
-fn no_such_engine(engine: usize, removed: bool) -> String {
-    match removed {
-        true => format!(
-            "the engine that was number {engine} was removed, and nothing was done to another that may have its number; `Table::find` says whether there is one of its name again"
-        ),
-        false => format!(
-            "there is no engine {engine} in this table; `Table::snapshot` lists those that there are"
-        ),
+impl From<RouteError> for Error {
+    fn from(error: RouteError) -> Self {
+        match error {
+            RouteError::Saturated { cap, passes } => Self::Saturated { cap, passes },
+            RouteError::Unavailable(why) => Self::Unavailable(why),
+            RouteError::NoSuchEngine { engine, removed } => Self::NoSuchEngine {
+                engine: engine as usize,
+                removed,
+            },
+            RouteError::Forked => Self::Forked,
+        }
     }
 }
