@@ -141,9 +141,7 @@ mod shm;
 
 pub use error::{Cap, Difference, Error, Result, RouteError, Unavailable};
 pub use frontend::{Candidate, Frontend, Permit, Policy, Request};
-pub use inspect::{
-    EngineView, Fault, FaultKind, FrontendView, PublicationView, Verification, View,
-};
+pub use inspect::{EngineView, Fault, FaultKind, FrontendView, SnapshotView, Verification, View};
 pub use publication::{EngineStats, PackedEngineStats, PublicationHead, Publisher};
 pub use table::{
     Changes, Deployment, Dimensions, Engine, EngineId, EngineSelector, EngineState, MAX_ENGINES,

@@ -85,7 +85,7 @@ fn c2_burst_splits_exactly_across_processes() {
     let mut publisher = Actor::open(ACTOR, table.path());
     assert_eq!(publisher.ask("publish-forever"), "ok");
     let mut actors = spawn_all(ACTOR, table.path(), 4);
-    let published = || table.view().publication.map(|snapshot| snapshot.words);
+    let published = || table.view().snapshot.map(|snapshot| snapshot.words);
     let mut rounds = Rounds::new(10, "bursts that met, and a publication amid them");
     for round in 1.. {
         if !rounds.another() {

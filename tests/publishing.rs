@@ -12,7 +12,7 @@ const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 /// Looks at the snapshot; fails if its parts are of different publications. Returns its number.
 fn whole(table: &Table) -> u64 {
     let view = table.view();
-    let snapshot = view.publication.expect("something was published");
+    let snapshot = view.snapshot.expect("something was published");
     let [number, again] = snapshot.words;
     assert_eq!(number, again);
     for engine in &view.engines {
@@ -42,10 +42,10 @@ fn is_half_way(table: &TestTable) -> bool {
 #[test]
 fn s1_a_publication_is_seen_whole_or_not_at_all() {
     let table = TestTable::with_engines(64);
-    assert_eq!(table.view().publication, None, "nothing was published yet");
+    assert_eq!(table.view().snapshot, None, "nothing was published yet");
     let mut publisher = Actor::open(ACTOR, table.path());
     assert_eq!(publisher.ask("publish-forever"), "ok");
-    eventually("a publication", || table.view().publication.is_some());
+    eventually("a publication", || table.view().snapshot.is_some());
     let (first, mut last, mut changes) = (whole(&table), 0, 0);
     for _ in 0..30_000 {
         let number = whole(&table);
@@ -66,7 +66,7 @@ fn s1_a_publication_carries_its_time() {
     let before = Instant::now();
     publisher.publish(&[EngineStats::default()]).unwrap();
     thread::sleep(Duration::from_millis(30));
-    let age = table.view().publication.unwrap().age;
+    let age = table.view().snapshot.unwrap().age;
     assert!(
         age >= Duration::from_millis(30) && age <= before.elapsed(),
         "{age:?}"
@@ -75,10 +75,10 @@ fn s1_a_publication_carries_its_time() {
     publisher.publish_with(&[], [7, 8]).unwrap();
     let view = table.view();
     assert!(
-        view.publication.unwrap().age <= before.elapsed(),
+        view.snapshot.unwrap().age <= before.elapsed(),
         "its own time, not the former one"
     );
-    assert_eq!(view.publication.unwrap().words, [7, 8]);
+    assert_eq!(view.snapshot.unwrap().words, [7, 8]);
     assert_eq!(
         view.engines[0].stats, None,
         "what a publication leaves out is absent"
@@ -101,7 +101,7 @@ fn s2_a_publisher_killed_half_way_costs_readers_nothing_and_is_taken_over() {
             "{held:?}"
         );
         eventually("a publication", || {
-            table.view().publication.is_some_and(|s| s.words[0] > 0)
+            table.view().snapshot.is_some_and(|s| s.words[0] > 0)
         });
         random.pause(500);
         publisher.kill();
@@ -124,7 +124,7 @@ fn s2_a_stopped_publisher_costs_readers_nothing() {
     let mut publisher = Actor::open(ACTOR, table.path());
     assert_eq!(publisher.ask("publish-forever"), "ok");
     let mut random = Random::seeded();
-    eventually("a publication", || table.view().publication.is_some());
+    eventually("a publication", || table.view().snapshot.is_some());
     let mut rounds = Rounds::new(50, "stops half-way");
     while rounds.another() {
         random.pause(300);

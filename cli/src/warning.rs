@@ -63,7 +63,7 @@ impl Warning {
                 in_flight: frontend.in_flight,
             });
         }
-        if let Some(snapshot) = &view.publication {
+        if let Some(snapshot) = &view.snapshot {
             if snapshot.age > stale_after {
                 let age_seconds = snapshot.age.as_secs_f64();
                 all.push(Self::StaleSnapshot { age_seconds });

@@ -1,12 +1,13 @@
 //! A small table in loom's memory.
 
 use crate::algorithm::counter::{Counter, Lane, Ledger, PLANES};
-use crate::algorithm::place::{Choice, Total, TotalCaps};
+use crate::algorithm::place::Choice;
 use crate::algorithm::primitive::{Atomic, AtomicU64};
 use crate::algorithm::registry::{Holder, Locks, Registry, Slot};
 use crate::algorithm::rows::{Limits, Rows, ScanHints};
 use crate::algorithm::scan;
 use crate::algorithm::seqlatch::{COPIES, SeqLatch};
+use crate::algorithm::total::{Total, TotalCaps};
 use crate::algorithm::word::{Amount, LaneId, MAX_REQUESTS, RowState, TokenWord, Word};
 use bytemuck::Zeroable;
 use loom::sync::Mutex;

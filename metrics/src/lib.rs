@@ -261,7 +261,7 @@ fn table(scrape: &Scrape<'_>) -> prometheus::Result<()> {
                 .with_label_values(&[label[0], reason])
                 .inc_by(count);
         }
-        if let Some(snapshot) = &view.publication {
+        if let Some(snapshot) = &view.snapshot {
             age.with_label_values(&label)
                 .set(snapshot.age.as_secs_f64());
         }

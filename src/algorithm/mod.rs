@@ -13,4 +13,5 @@ pub(crate) mod registry;
 pub(crate) mod rows;
 pub(crate) mod scan;
 pub(crate) mod seqlatch;
+pub(crate) mod total;
 pub(crate) mod word;

@@ -39,8 +39,8 @@
 //! them after all of these.
 
 use super::rows::Rows;
+use super::total::{Full, Taken, Total};
 use super::word::{Amount, LaneId, Word};
-use crate::algorithm::primitive::{AtomicU64, Ordering};
 use crossbeam_utils::Backoff;
 
 /// An engine, and the word by which it was chosen.
@@ -48,95 +48,6 @@ use crossbeam_utils::Backoff;
 pub(crate) struct Choice {
     pub(crate) engine: usize,
     pub(crate) seen: Word,
-}
-
-/// The caps of the table as a whole, as they lie in it.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct TotalCaps {
-    requests: AtomicU64,
-    tokens: AtomicU64,
-}
-
-const NO_CAP: u64 = u64::MAX;
-
-impl TotalCaps {
-    #[cfg(loom)]
-    pub(crate) fn none() -> Self {
-        Self {
-            requests: AtomicU64::new(NO_CAP),
-            tokens: AtomicU64::new(NO_CAP),
-        }
-    }
-
-    /// The words as they are, for a look at a table that may be damaged.
-    pub(crate) fn bits(&self) -> [u64; 2] {
-        // Relaxed: a glance.
-        [&self.requests, &self.tokens].map(|cap| cap.load(Ordering::Relaxed))
-    }
-
-    pub(crate) fn is_possible(bits: u64) -> bool {
-        bits == NO_CAP || u32::try_from(bits).is_ok()
-    }
-}
-
-/// The caps of a table as a whole. `None`: no such cap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Total {
-    pub(crate) requests: Option<u32>,
-    pub(crate) tokens: Option<u32>,
-}
-
-impl Total {
-    pub(crate) fn is_none(&self) -> bool {
-        self.requests.is_none() && self.tokens.is_none()
-    }
-
-    /// What of a request has to be reserved.
-    fn share(&self, change: Amount) -> Amount {
-        Amount::new(
-            self.requests.map_or(0, |_| change.requests()),
-            self.tokens.map_or(0, |_| change.tokens()),
-        )
-    }
-
-    /// What there is no room for beside what is taken.
-    fn full(&self, taken: Taken, change: Amount) -> Option<Full> {
-        let fits = |cap: Option<u32>, taken: u64, more: i64| {
-            cap.is_none_or(|cap| taken.saturating_add_signed(more) <= u64::from(cap))
-        };
-        if !fits(self.requests, taken.requests, change.requests()) {
-            return Some(Full::Requests);
-        }
-        // A request without tokens needs no room for any, also when there are more than a cap that was lowered.
-        let lacks_tokens = change.tokens() > 0 && !fits(self.tokens, taken.tokens, change.tokens());
-        lacks_tokens.then_some(Full::Tokens)
-    }
-}
-
-/// What is in flight on all engines together.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Taken {
-    pub(crate) requests: u64,
-    pub(crate) tokens: u64,
-}
-
-impl Taken {
-    fn plus(self, (word, tokens): (Word, u32)) -> Self {
-        Self {
-            requests: self.requests + u64::from(word.value()),
-            tokens: self.tokens + u64::from(tokens),
-        }
-    }
-}
-
-/// What there is no room for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Full {
-    /// One more request.
-    Requests,
-    /// The tokens of a request that has a place.
-    Tokens,
 }
 
 /// Why a request was not placed.
@@ -235,24 +146,15 @@ impl Rows<'_> {
 
     /// The caps of the table as a whole.
     pub(crate) fn total_caps(&self) -> Total {
-        // Relaxed, both: written before the hints said so and before the rows were rewritten, and read after
-        // the one or the other.
-        let cap = |cap: &AtomicU64| u32::try_from(cap.load(Ordering::Relaxed)).ok();
-        Total {
-            requests: cap(&self.total_caps.requests),
-            tokens: cap(&self.total_caps.tokens),
-        }
+        self.total_caps.load()
     }
 
     /// Sets the caps of the table as a whole: when this returns, no request is counted by others. The
     /// caller is the only one to change the table's engines.
     pub(crate) fn set_total_caps(&self, caps: Total) {
-        let bits = |cap: Option<u32>| cap.map_or(NO_CAP, u64::from);
         // First: if this process dies in the middle, caps that are there are heeded. Without caps that does no harm.
         self.update_hints(|hints| hints.with_total_cap(true));
-        // Relaxed, both: made visible by the Releases of what follows.
-        (self.total_caps.requests).store(bits(caps.requests), Ordering::Relaxed);
-        (self.total_caps.tokens).store(bits(caps.tokens), Ordering::Relaxed);
+        self.total_caps.store(caps);
         if caps.is_none() {
             self.update_hints(|hints| hints.with_total_cap(false));
         }

@@ -36,7 +36,7 @@
 //! after they have returned.
 
 use super::counter::Counter;
-use super::place::TotalCaps;
+use super::total::TotalCaps;
 use super::word::{MAX_REQUESTS, RowState, Word};
 use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};

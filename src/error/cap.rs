@@ -1,6 +1,6 @@
 //! The caps that refuse requests.
 
-use crate::algorithm::place::Full;
+use crate::algorithm::total::Full;
 use std::fmt;
 
 /// The cap that refused a request; in [`RouteError::Saturated`](crate::RouteError::Saturated) and [`Error::Saturated`](crate::Error::Saturated).

@@ -5,4 +5,4 @@ mod verify;
 mod view;
 
 pub use verify::{Fault, FaultKind, Verification};
-pub use view::{EngineView, FrontendView, PublicationView, View};
+pub use view::{EngineView, FrontendView, SnapshotView, View};

@@ -31,7 +31,7 @@ pub struct View {
     /// living process is.
     pub deployment: Option<u32>,
     /// The snapshot: the last complete publication. `None` if there was none.
-    pub publication: Option<PublicationView>,
+    pub snapshot: Option<SnapshotView>,
     /// How many calls were refused since the table was created, by reason.
     pub refusals_total: Refusals,
     /// The cap of the whole table in requests.
@@ -98,7 +98,7 @@ pub struct FrontendView {
 /// The snapshot in a [`View`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct PublicationView {
+pub struct SnapshotView {
     /// How long ago it was published.
     pub age: Duration,
     /// The publisher's own two words.
@@ -119,14 +119,14 @@ impl Table {
                     reading.stats(engine, &self.engines()).map(|s| (id, s))
                 })
                 .collect();
-            let publication = reading.age(clock::now()).map(|age| PublicationView {
+            let snapshot = reading.age(clock::now()).map(|age| SnapshotView {
                 age: Duration::from_nanos(age),
                 words: reading.words(),
             });
-            (stats, publication)
+            (stats, snapshot)
         };
         // Overtaken is overtaken by many publications in a row; the next look is as good.
-        let (stats, publication) = (0..100)
+        let (stats, snapshot) = (0..100)
             .find_map(|_| record::read(latch, look).ok())
             .unwrap_or_default();
         let engines = (0..in_use)
@@ -148,7 +148,7 @@ impl Table {
             frontends: slots.filter_map(|slot| self.frontend_view(slot)).collect(),
             publisher: (self.is_held(PUBLISHER_LOCK)).then(|| pid(&control.publisher_pid)),
             deployment: (self.is_held(DEPLOYMENT_LOCK)).then(|| pid(&control.deployment_pid)),
-            publication,
+            snapshot,
             refusals_total: self.refusals(),
             max_in_flight: caps.requests,
             max_tokens: caps.tokens,

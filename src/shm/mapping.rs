@@ -3,11 +3,11 @@
 use super::open::Access;
 use crate::algorithm::counter::{Counter, Lane};
 use crate::algorithm::name::Name;
-use crate::algorithm::place::TotalCaps;
 use crate::algorithm::primitive::{Atomic, AtomicU64};
 use crate::algorithm::registry::{Registry, Slot};
 use crate::algorithm::rows::{Limits, Rows, ScanHints};
 use crate::algorithm::seqlatch::SeqLatch;
+use crate::algorithm::total::TotalCaps;
 use crate::algorithm::word::{TokenWord, Word};
 use crate::shm::layout::{Layout, NAME_WORDS, PUBLICATION_HEAD, Section};
 use crate::table::configuration::configured::Configured;

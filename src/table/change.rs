@@ -1,8 +1,8 @@
 //! Engines that come and go while frontends run.
 
-use crate::algorithm::place::Total;
 use crate::algorithm::primitive::Ordering;
 use crate::algorithm::rows::Gone;
+use crate::algorithm::total::Total;
 use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
 use crate::error::{Error, Result};
 use crate::shm::layout::ENGINES_LOCK;
@@ -242,7 +242,7 @@ impl Table {
         let _changer = self.change_engines()?;
         let engines = self.engines();
         let engine = self.slot_of(which)?;
-        if engines.word(engine).state() == RowState::Removed || !which.is_in(&engines) {
+        if engines.word(engine).state() == RowState::Removed || !engines.has(which) {
             return Err(which.missing());
         }
         let mut limits = engines.read(engine);
@@ -305,7 +305,7 @@ impl Table {
         self.writable()?;
         let slot = self.slot_of(engine)?;
         let (engines, rows) = (self.engines(), self.engines().rows());
-        let is_it = || engine.is_in(&engines);
+        let is_it = || engines.has(engine);
         let moved = rows
             .rewrite_engine(slot, is_it, |state| may(state).then_some(to))
             .map_err(|Gone| engine.missing())?;

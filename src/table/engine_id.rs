@@ -1,7 +1,6 @@
 //! Which engine a call means: the one that has a slot now, or one engine for good.
 
 use crate::error::{Error, RouteError};
-use crate::table::engines::Engines;
 use std::fmt;
 
 /// The identity of one engine of a table, from [`Table::add`](crate::Table::add),
@@ -89,16 +88,10 @@ impl EngineSelector {
         self.index == id.index && (self.generation == ANY || self.generation == id.generation)
     }
 
-    /// Whether this means the engine that the slot has now.
-    ///
-    /// To be asked after the row's word was loaded, by who is to replace that word;
-    /// [`Rows::rewrite_engine`](crate::algorithm::rows::Rows::rewrite_engine) says why.
-    ///
-    /// If the answer is no, then for good: an id's generation was read from its slot, and generations
-    /// only grow.
+    /// The generation of the engine, if this means one engine and not the one that has the slot now.
     #[inline]
-    pub(crate) fn is_in(self, engines: &Engines<'_>) -> bool {
-        self.generation == ANY || engines.generation(self.index) == self.generation
+    pub(crate) fn generation(self) -> Option<u64> {
+        (self.generation != ANY).then_some(self.generation)
     }
 
     /// The error that the table has no such engine.
@@ -106,7 +99,7 @@ impl EngineSelector {
     pub(crate) fn missing(self) -> Error {
         Error::NoSuchEngine {
             engine: self.index,
-            removed: self.generation != ANY,
+            removed: self.generation().is_some(),
         }
     }
 
@@ -115,7 +108,7 @@ impl EngineSelector {
     pub(crate) fn not_there(self) -> RouteError {
         RouteError::NoSuchEngine {
             engine: self.index.try_into().unwrap_or(u32::MAX),
-            removed: self.generation != ANY,
+            removed: self.generation().is_some(),
         }
     }
 }

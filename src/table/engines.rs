@@ -5,7 +5,7 @@ use crate::algorithm::rows::{Limits, Rows, ScanHints};
 use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
 use crate::shm::{EngineRecord, Mapping};
 use crate::table::engine::Engine;
-use crate::table::engine_id::EngineId;
+use crate::table::engine_id::{EngineId, EngineSelector};
 
 /// The engines of a mapped table.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +65,18 @@ impl<'a> Engines<'a> {
     /// The id of the engine that has a slot, or had it last.
     pub(crate) fn id(&self, engine: usize) -> EngineId {
         EngineId::new(engine, self.generation(engine))
+    }
+
+    /// Whether the slot has the engine that this means.
+    ///
+    /// To be asked after the row's word was loaded, by a caller that is to replace that word;
+    /// [`Rows::rewrite_engine`] says why.
+    ///
+    /// If the answer is no, then for good: an id's generation was read from its slot, and generations
+    /// only grow.
+    #[inline]
+    pub(crate) fn has(&self, which: EngineSelector) -> bool {
+        (which.generation()).is_none_or(|generation| self.generation(which.index()) == generation)
     }
 
     /// The name of the engine in a slot. Empty if the slot never had one or is being given one.

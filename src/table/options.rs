@@ -1,6 +1,6 @@
 //! How a table is to be created or opened.
 
-use crate::algorithm::place::Total;
+use crate::algorithm::total::Total;
 use crate::algorithm::word::{MAX_LANES, RowState};
 use crate::error::{Error, Result};
 use crate::shm::layout::{Geometry, Header, MAX_ENGINES, SHARED_LANES};

@@ -249,7 +249,7 @@ fn is_free(table: &Table, cap: u32, in_flight: usize, request: &Request<'_>) -> 
 
 fn publication_is_whole(table: &Table) -> Result<()> {
     let view = table.view();
-    let words = view.publication.map(|snapshot| snapshot.words);
+    let words = view.snapshot.map(|snapshot| snapshot.words);
     let stats: Vec<_> = view.engines.iter().map(|engine| engine.stats).collect();
     let old = words == Some([0, 0]) && stats == [None; 2];
     let new = words == Some([STATS.waiting.into(); 2]) && stats == [Some(STATS); 2];

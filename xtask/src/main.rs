@@ -7,6 +7,8 @@ mod mutants;
 mod performance;
 mod picture;
 mod python;
+#[cfg(test)]
+mod rooms;
 mod step;
 mod vllm;
 

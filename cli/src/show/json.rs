@@ -139,7 +139,7 @@ pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure
         publisher: view.publisher.map(|pid| Process { pid }),
         deployment: view.deployment.map(|pid| Process { pid }),
         refusals_total: view.refusals_total.by_reason().into_iter().collect(),
-        snapshot: view.publication.map(|snapshot| Snapshot {
+        snapshot: view.snapshot.map(|snapshot| Snapshot {
             age_seconds: snapshot.age.as_secs_f64(),
             stale: reading.is_stale(),
             words: snapshot.words,

@@ -62,7 +62,7 @@ fn publications(reading: &Reading) -> String {
         Some(pid) => format!("publisher pid {pid}"),
         None => "no publisher".to_owned(),
     };
-    let snapshot = match &reading.view.publication {
+    let snapshot = match &reading.view.snapshot {
         Some(snapshot) => format!("snapshot {} old", age(snapshot.age)),
         None => "no snapshot".to_owned(),
     };

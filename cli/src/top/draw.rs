@@ -178,7 +178,7 @@ fn summary(app: &App, width: usize) -> Line<'static> {
     let (admitted, finished) = rates.fold((0.0, 0.0), |(admitted, finished), rates| {
         (admitted + rates.admitted, finished + rates.finished)
     });
-    let snapshot = match &reading.view.publication {
+    let snapshot = match &reading.view.snapshot {
         Some(snapshot) => format!("snapshot {} old", age(snapshot.age)),
         None => "no snapshot".to_owned(),
     };

@@ -9,9 +9,10 @@ mod refusal;
 pub(crate) mod tie_break;
 
 use crate::algorithm::counter::Counter;
-use crate::algorithm::place::{Choice, Full};
+use crate::algorithm::place::Choice;
 use crate::algorithm::primitive::Ordering;
 use crate::algorithm::seqlatch::SeqLatch;
+use crate::algorithm::total::Full;
 use crate::algorithm::word::RowState;
 use crate::frontend::choose::load::{Eligible, drain_penalty, floor, own_load, traffic_past_us};
 use crate::frontend::choose::tie_break::LeastRecentlyChosen;
@@ -170,7 +171,7 @@ impl<'a> Chooser<'a> {
         // After the word, which is the one that has to be there when the request is counted;
         // `Rows::rewrite_engine` says why that is enough.
         let exists =
-            self.engines.word(engine).state() != RowState::Removed && which.is_in(&self.engines);
+            self.engines.word(engine).state() != RowState::Removed && self.engines.has(which);
         match admission {
             _ if !exists => Err(NoChoice::NotThere(which)),
             Admission::Open(c) => Ok(c.chosen()),
@@ -242,7 +243,7 @@ impl<'a> Chooser<'a> {
     #[inline]
     fn prefers(&self, engine: usize) -> bool {
         (self.request.preferred)
-            .is_some_and(|(which, _)| which.index() == engine && which.is_in(&self.engines))
+            .is_some_and(|(which, _)| which.index() == engine && self.engines.has(which))
     }
 
     /// The preferred engine in the place of the best one, if its load allows that.

@@ -1,7 +1,7 @@
 //! Why a request is refused, and whether waiting can help.
 
 use super::{Chooser, NoChoice};
-use crate::algorithm::place::Taken;
+use crate::algorithm::total::Taken;
 use crate::algorithm::word::RowState;
 use crate::error::{Cap, RouteError, Unavailable};
 

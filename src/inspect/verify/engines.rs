@@ -1,8 +1,8 @@
 //! What the table says of its engines.
 
 use super::{Fault, FaultKind, Look, Verification, steady};
-use crate::algorithm::place::TotalCaps;
 use crate::algorithm::primitive::{Ordering, fence};
+use crate::algorithm::total::TotalCaps;
 use crate::algorithm::word::RowState;
 use crate::shm::layout::MAX_NAME;
 use crate::table::Table;

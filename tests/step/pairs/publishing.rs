@@ -117,7 +117,7 @@ impl Found {
     fn numbers(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = match self {
             Self::View(view) => {
-                let words = view.publication.map_or([0; 2], |snapshot| snapshot.words);
+                let words = view.snapshot.map_or([0; 2], |snapshot| snapshot.words);
                 let stats = view.engines.iter().flat_map(|engine| {
                     let stats = engine.stats.unwrap_or_default();
                     [stats.waiting.into(), stats.running.into()]

@@ -155,7 +155,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a request without tokens needs room for some",
-        PLACE,
+        "src/algorithm/total.rs",
         &[("change.tokens() > 0 && ", "")],
         Catcher::Test("deploying", "c5_a_request_without_tokens"),
     ),

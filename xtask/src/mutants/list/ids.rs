@@ -5,10 +5,10 @@ use super::{Catcher, Mutant, fault};
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a change by an id goes by the slot alone",
-        "src/table/engine_id.rs",
+        "src/table/engines.rs",
         &[(
-            "engines.generation(self.index) == self.generation",
-            "engines.generation(self.index) >= self.generation",
+            "self.generation(which.index()) == generation",
+            "self.generation(which.index()) >= generation",
         )],
         Catcher::Test("ids", "c8_a_change_by_id"),
     ),
@@ -31,8 +31,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a change by an id looks for its engine before it begins",
         "src/table/change.rs",
         &[(
-            "let is_it = || engine.is_in(&engines);",
-            "let was_it = engine.is_in(&engines);\n        let is_it = || was_it;",
+            "let is_it = || engines.has(engine);",
+            "let was_it = engines.has(engine);\n        let is_it = || was_it;",
         )],
         Catcher::Step("FindAndDrain-Replace"),
     ),
@@ -40,7 +40,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "weights and caps are changed by the slot",
         "src/table/change.rs",
         &[(
-            "RowState::Removed || !which.is_in(&engines)",
+            "RowState::Removed || !engines.has(which)",
             "RowState::Removed",
         )],
         Catcher::Test("ids", "c8_a_change_by_id"),
@@ -49,7 +49,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a pin by an id goes by the slot",
         "src/frontend/choose/mod.rs",
         &[(
-            "RowState::Removed && which.is_in(&self.engines)",
+            "RowState::Removed && self.engines.has(which)",
             "RowState::Removed",
         )],
         Catcher::Test("ids", "c8_a_change_by_id"),
