@@ -178,7 +178,7 @@ fn apply_changes_nothing_if_it_cannot_do_all() {
         other => panic!("{other:?}"),
     };
     let more = Table::options().engines(3);
-    assert_eq!(differs(&more.clone().threads(2)), "lanes is 2, not 3");
+    assert_eq!(differs(&more.clone().threads(2)), "threads is 1, not 2");
     assert_eq!(
         differs(&more.clone().max_engines(3)),
         "max_engines is 2, not 3"

@@ -247,7 +247,7 @@ fn f1_each_option_that_differs_is_named_however_the_table_is_opened() {
         (all().engines(1), "engine"),
         (all().max_engines(7), "max_engines"),
         (all().max_frontends(8), "max_frontends"),
-        (all().threads(2), "lanes"),
+        (all().threads(2), "threads"),
         (all().max_in_flight(99), "max_in_flight"),
         (all().max_tokens(999), "max_tokens"),
         (all().mode(0o600), "mode"),
@@ -665,7 +665,7 @@ fn impossible_options_are_refused() {
         (Table::options().max_frontends(9), "engines"),
         (Table::options().max_frontends(0), "max_frontends"),
         (Table::options().max_frontends(5000), "max_frontends"),
-        (Table::options().max_frontends(1000).threads(4), "lanes"),
+        (Table::options().max_frontends(1000).threads(4), "threads"),
         (Table::options().mode(0o1777), "mode"),
         (Table::options().mode(0o066), "mode"),
     ] {
@@ -685,7 +685,7 @@ fn impossible_options_are_refused() {
         ),
         (
             Table::options().max_frontends(4095).threads(3),
-            "lanes is 4, but it must be 1 to 1, for 4095 frontends and 4095 lanes in all; change that option",
+            "threads is 3, but it must be 0 to 0, for 4095 frontends and 4095 lanes in all; change that option",
         ),
         (
             Table::options().mode(660),
