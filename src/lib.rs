@@ -139,6 +139,23 @@ mod algorithm;
 mod error;
 mod shm;
 
+/// Threads may share each of these, and hand it on.
+const _: () = {
+    const fn is_send_and_sync<T: Send + Sync>() {}
+    is_send_and_sync::<Table>();
+    is_send_and_sync::<Frontend>();
+    is_send_and_sync::<Permit>();
+    is_send_and_sync::<Publisher>();
+    is_send_and_sync::<Deployment>();
+    is_send_and_sync::<Reaper>();
+    is_send_and_sync::<Options>();
+    is_send_and_sync::<Policy>();
+    is_send_and_sync::<Request<'_>>();
+    is_send_and_sync::<View>();
+    is_send_and_sync::<Error>();
+    is_send_and_sync::<RouteError>();
+};
+
 pub use error::{Cap, Difference, Error, Result, RouteError, Unavailable};
 pub use frontend::{Candidate, Frontend, Permit, Policy, Request};
 pub use inspect::{EngineView, Fault, FaultKind, FrontendView, SnapshotView, Verification, View};

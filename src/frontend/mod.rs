@@ -54,7 +54,18 @@ impl fmt::Debug for Frontend {
 }
 
 impl Table {
-    /// Takes a place in the table for this process, after returning what dead frontends held.
+    /// Joins this process to the table as a frontend, after returning what dead frontends held.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::Table;
+    /// let table = Table::options().engines(4).memfd()?;
+    /// let frontend = table.join()?;
+    /// assert_eq!(table.view().frontends.len(), 1);
+    /// drop(frontend); // leaves
+    /// assert!(table.view().frontends.is_empty());
+    /// # Ok(()) }
+    /// ```
     ///
     /// Some twenty-five system calls; one more for each place that is taken. Needs three free descriptors
     /// for a moment, and none later, and the right to open the table's file. If other threads fork meanwhile,
@@ -74,7 +85,18 @@ impl Table {
 }
 
 impl Frontend {
-    /// The same place, routing by another policy.
+    /// Returns this frontend with another policy.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{Policy, Table};
+    /// let table = Table::options().engines(4).memfd()?;
+    /// let frontend = table.join()?;
+    /// // The same frontend twice, by two policies.
+    /// let by_tokens = frontend.clone().with_policy(Policy::tokens());
+    /// let permits = (frontend.route()?, by_tokens.route()?);
+    /// # Ok(()) }
+    /// ```
     #[must_use = "the policy is that of the frontend that this returns"]
     pub fn with_policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -83,6 +105,16 @@ impl Frontend {
 
     /// Places a request without tokens on the least loaded engine and counts it there, in one
     /// atomic step.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::Table;
+    /// let table = Table::options().engines(2).memfd()?;
+    /// let frontend = table.join()?;
+    /// let (one, other) = (frontend.route()?, frontend.route()?);
+    /// assert_ne!(one.engine(), other.engine());
+    /// # Ok(()) }
+    /// ```
     ///
     /// No system call, no allocation, no wait for any other process. One compare-and-swap if nobody
     /// interferes, and one look at each engine. Only if it finds everything at
@@ -102,7 +134,25 @@ impl Frontend {
         }
     }
 
-    /// Places a request that has a cost or a say in where it goes.
+    /// Places a request that has a cost or a say in where it goes, as [`Request`] says.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{Request, RouteError, Table};
+    /// let table = Table::options().engines(2).memfd()?;
+    /// let frontend = table.join()?;
+    /// let permit = frontend.route_with(&Request::new().tokens(812))?;
+    /// // The engine has failed: try another one.
+    /// let tried = [permit.engine()];
+    /// let next = frontend.route_with(&Request::new().tokens(812).exclude(&tried))?;
+    /// drop(permit);
+    /// assert_ne!(next.engine(), tried[0]);
+    ///
+    /// let tried = [tried[0], next.engine()];
+    /// let refused = frontend.route_with(&Request::new().exclude(&tried));
+    /// assert!(matches!(refused, Err(RouteError::Unavailable(why)) if why.excluded() == 2));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// As [`route`](Self::route), and [`RouteError::NoSuchEngine`] for one that is pinned.
@@ -111,6 +161,18 @@ impl Frontend {
     }
 
     /// Places `count` requests as that many calls of [`route`](Self::route) would, or none.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{Engine, Table};
+    /// let engine = |name: &str| Engine::named(name).max_in_flight(3);
+    /// let table = Table::options().engine(engine("a")).engine(engine("b")).memfd()?;
+    /// let frontend = table.join()?;
+    /// let permits = frontend.route_many(4)?; // two on each
+    /// assert!(frontend.route_many(3).is_err(), "there is room for two");
+    /// assert_eq!(table.view().engines[0].in_flight, 2);
+    /// # Ok(()) }
+    /// ```
     ///
     /// If it turns out half-way that there is no room for the rest, those that were placed are
     /// finished; until then others may be told that the table is full.

@@ -4,15 +4,28 @@ use crate::frontend::lifetime::CountedRequest;
 use crate::table::engine_id::EngineId;
 use std::fmt;
 
-/// One admitted request. Dropping it finishes the request, exactly once, on whatever thread and for
-/// whatever reason.
+/// One admitted request. Dropping it finishes the request, exactly once, on any thread and for any reason.
 ///
-/// A permit keeps its frontend's place in the table, and the engine's slot: the number it names
-/// stands for the same engine for as long as the permit lives. A permit that is leaked
-/// (`mem::forget`) stays counted until the process ends.
+/// ```
+/// # fn main() -> Result<(), headcount::Error> {
+/// use headcount::Table;
+/// let table = Table::options().engines(2).memfd()?;
+/// let frontend = table.join()?;
+/// let mut sent = vec![0; 2]; // of your own, an element for each engine
+/// let permit = frontend.route()?;
+/// sent[permit.engine().index()] += 1;
+/// assert_eq!(permit.engine_name(), table.view().engines[permit.engine().index()].name);
+/// drop(permit); // the answer has been sent, or its client has left
+/// assert!(table.view().engines.iter().all(|engine| engine.in_flight == 0));
+/// # Ok(()) }
+/// ```
 ///
-/// Dropping costs one compare-and-swap if no other process interferes, no system call and no allocation; but the last
-/// permit of a frontend whose handles are gone gives the place in the table back, by a few system calls.
+/// A permit keeps its frontend in the table, and its engine in its slot: [`engine`](Self::engine) is the same
+/// for as long as the permit lives. A permit that is leaked (`mem::forget`) stays counted until the process
+/// ends.
+///
+/// Dropping costs one compare-and-swap if no other process interferes, no system call and no allocation. The
+/// last permit of a frontend that has no clone left also leaves the table, by a few system calls.
 #[must_use = "dropping a permit finishes its request"]
 pub struct Permit(CountedRequest);
 

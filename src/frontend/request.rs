@@ -4,7 +4,20 @@ use crate::table::engine_id::{EngineId, EngineSelector};
 
 /// A request to be placed: how much it costs, and where it may or should go.
 ///
-/// Free to make, and borrows what it excludes.
+/// Free to make, and borrows the engines that it excludes.
+///
+/// ```
+/// # fn main() -> Result<(), headcount::Error> {
+/// use headcount::{Request, Table};
+/// let table = Table::options().engines(4).memfd()?;
+/// let frontend = table.join()?;
+/// let first = frontend.route_with(&Request::new().tokens(900))?;
+/// // The next one of this conversation: the engine has its prefix in its cache.
+/// let warm = first.engine();
+/// let second = frontend.route_with(&Request::new().tokens(40).prefer(warm, 2))?;
+/// assert_eq!(second.engine(), warm);
+/// # Ok(()) }
+/// ```
 #[must_use = "a request is placed by `route_with`"]
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Request<'a> {

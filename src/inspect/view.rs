@@ -106,7 +106,20 @@ pub struct SnapshotView {
 }
 
 impl Table {
-    /// A look at the whole table. Reads only, disturbs nobody; one system call for each frontend.
+    /// Returns all that the table holds, for people and metrics. Reads only and delays no frontend. Costs one
+    /// system call for each frontend, and allocates.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::Table;
+    /// let table = Table::options().engines(2).memfd()?;
+    /// let frontend = table.join()?;
+    /// let permit = frontend.route()?;
+    /// let view = table.view();
+    /// let engine = view.engine(permit.engine()).expect("it is in the table");
+    /// assert_eq!((engine.in_flight, engine.admitted_total), (1, 1));
+    /// # Ok(()) }
+    /// ```
     pub fn view(&self) -> View {
         let mapping = self.mapping();
         let latch = mapping.latch();

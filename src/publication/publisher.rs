@@ -1,4 +1,4 @@
-//! Whoever publishes engine statistics.
+//! Publishing the engines' statistics.
 
 use crate::algorithm::word::RowState;
 use crate::error::{Error, Result};
@@ -11,8 +11,8 @@ use std::fmt;
 
 /// The right to publish statistics to a table; one process at a time has it.
 ///
-/// It goes back when this is dropped or its process dies, even half-way through a publication, of
-/// which nobody sees anything then.
+/// The right goes back when this is dropped or its process dies. Of a publication in which the process dies
+/// no reader sees anything.
 #[must_use = "dropping a publisher lets another process take its place"]
 pub struct Publisher {
     table: Table,
@@ -20,7 +20,7 @@ pub struct Publisher {
 }
 
 impl Table {
-    /// Becomes the publisher, if nobody alive is.
+    /// Makes this process the publisher, if no living process is.
     ///
     /// # Errors
     /// [`Error::PublisherHeld`], [`Error::ReadOnly`], [`Error::Io`].
@@ -48,6 +48,17 @@ impl Publisher {
     ///
     /// Readers see all of it or nothing, and do not wait. No system call; costs a few nanoseconds an
     /// engine.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{EngineStats, Table};
+    /// let table = Table::options().engines(2).memfd()?;
+    /// let mut publisher = table.publisher()?;
+    /// let busy = EngineStats::new().waiting(3).running(20).kv_usage(0.93);
+    /// publisher.publish(&[busy, EngineStats::new()])?;
+    /// assert_eq!(table.view().engines[0].stats.map(|stats| stats.waiting), Some(3));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::TooManyStats`], [`Error::KvUsage`], [`Error::Forked`]; nothing is published then.

@@ -31,6 +31,21 @@ impl Table {
     ///
     /// No system call, no allocation, no wait: costs two to three times as much as to load a word for
     /// each engine.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{EngineStats, PackedEngineStats, Table};
+    /// let table = Table::options().engines(2).memfd()?;
+    /// let mut stats = [PackedEngineStats::default(); 2];
+    /// assert!(table.read_stats(&mut stats).is_none(), "nothing was published yet");
+    ///
+    /// let mut publisher = table.publisher()?;
+    /// publisher.publish_with(&[EngineStats::new().running(7); 2], [42, 0])?;
+    /// let head = table.read_stats(&mut stats).expect("one publication");
+    /// assert_eq!((head.engines, head.words[0], stats[1].running()), (2, 42, 7));
+    /// # Ok(()) }
+    /// ```
+    ///
     /// `None` if nothing was published yet, or if publications followed each other so fast that none
     /// could be read; `into` says nothing then.
     #[inline]

@@ -35,6 +35,16 @@ impl Table {
     /// Costs a few system calls and takes effect for all frontends at once. Changes of the engine
     /// list wait for each other for up to five seconds.
     ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{Engine, Table};
+    /// let table = Table::options().engines(0).max_engines(8).memfd()?;
+    /// let engine = table.add(Engine::named("http://10.0.0.7:8000").max_in_flight(256))?;
+    /// table.drain(engine)?; // takes nothing new
+    /// assert_eq!(table.remove(engine)?, 0, "requests that were in flight on it");
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::EngineName`], [`Error::Weight`], [`Error::NameTaken`], [`Error::EnginesFull`],
     /// [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].

@@ -21,6 +21,19 @@ impl Table {
     /// [`inherited`](Options::inherited): for a memfd, which has no path, and for children that must
     /// end in this very table whatever lies at its path by then.
     ///
+    /// ```no_run
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{Options, Table};
+    /// use std::process::Command;
+    /// // In the parent:
+    /// let table = Table::options().engines(2).memfd()?;
+    /// let mut command = Command::new("worker");
+    /// let child = table.pass_to(&mut command).spawn();
+    /// // In the child:
+    /// let table = Options::default().inherited()?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// The child finds the descriptor by the variable `HEADCOUNT_TABLE_FD`. Other children of this
     /// process do not get it, and what the child starts once it has called `inherited` does not get it
     /// either.

@@ -74,7 +74,7 @@ pub struct Reaped {
 }
 
 impl Table {
-    /// How a table is to be created or opened.
+    /// Returns options that set nothing yet, to create or open a table by.
     pub fn options() -> Options {
         Options::default()
     }
@@ -96,8 +96,16 @@ impl Table {
         Self::options().open_read_only(path)
     }
 
-    /// Returns to the engines what dead frontends held. Those that live are left alone; a stopped
+    /// Returns to the engines the places that dead frontends held. Those that live are left alone; a stopped
     /// process lives.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// let table = headcount::Table::options().engines(2).memfd()?;
+    /// let reaped = table.reap()?;
+    /// assert_eq!((reaped.frontends, reaped.requests), (0, 0), "no frontend has died");
+    /// # Ok(()) }
+    /// ```
     ///
     /// Also done by opening, by [`join`](Self::join), by a `route` that finds everything at its cap
     /// (at most a hundred times a second), and in the background by

@@ -205,6 +205,16 @@ impl Options {
     /// Opens the table at `path`, or creates it if there is none. Any number of processes may do so
     /// at once: they end in one table.
     ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::Table;
+    /// # let path = format!("/dev/shm/headcount-options-{}", std::process::id());
+    /// // In each worker:
+    /// let table = Table::options().engines(4).max_in_flight(400).open_or_create(&path)?;
+    /// # std::fs::remove_file(&path).unwrap();
+    /// # Ok(()) }
+    /// ```
+    ///
     /// Options that were set here must fit an existing table: its engines by name, weight and caps, in any
     /// order, its own caps, and the sizes and the mode that it was created with. Engines and caps fit if they
     /// are those that the table has now, or those that it was last configured with, by its creation or by

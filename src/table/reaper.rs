@@ -21,8 +21,19 @@ pub struct Reaper {
 }
 
 impl Table {
-    /// Reaps every `period` from a thread of this process, so that what a dead frontend held is free
-    /// again within that time even if nobody joins and nobody finds the table full.
+    /// Reaps every `period` from a thread of this process, so that the places of a dead frontend are free
+    /// again within that time even if no process joins or finds the table full.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::Table;
+    /// use std::time::Duration;
+    /// let table = Table::options().engines(2).memfd()?;
+    /// let reaper = table.reap_every(Duration::from_millis(100))?;
+    /// // ... for as long as this process serves:
+    /// assert_eq!(reaper.last_error(), None);
+    /// # Ok(()) }
+    /// ```
     ///
     /// Useful in one process of a deployment, such as the parent; harmless in all of them. A reap
     /// that fails is tried again at the next interval; see [`Reaper::last_error`].
