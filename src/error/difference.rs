@@ -14,9 +14,9 @@ pub struct Difference {
     /// [`Engine`](crate::Engine). `"engine"` if the
     /// table has no engine of that name, or one that was not asked for.
     pub option: &'static str,
-    /// What the table has: a number, `none` for no cap, or `absent` for an engine.
+    /// The table's value: a number, `none` for no cap, or `absent` for an engine.
     pub found: String,
-    /// What was asked for, in the same form.
+    /// The value that was asked for, in the same form.
     pub asked: String,
 }
 
@@ -40,7 +40,7 @@ impl Difference {
         !["max_engines", "max_frontends", "threads", "mode"].contains(&self.option)
     }
 
-    /// What was or will be changed, in words: `engine a: max_in_flight 8, now 9`, `engine b: added`,
+    /// Returns the change in words: `engine a: max_in_flight 8, now 9`, `engine b: added`,
     /// `engine c: removed` or `max_in_flight none, now 60`.
     pub fn change(&self) -> String {
         let (option, found, asked) = (self.option, &self.found, &self.asked);

@@ -1,4 +1,4 @@
-//! What can go wrong: [`Error`] in general, [`RouteError`] when a request is placed.
+//! Errors: [`Error`] in general, [`RouteError`] when a request is placed.
 
 mod cap;
 pub(crate) mod difference;
@@ -11,13 +11,13 @@ pub use route::{RouteError, Unavailable};
 use std::io;
 use std::path::PathBuf;
 
-/// What this crate's fallible calls return.
+/// The result of this crate's fallible calls.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Every way in which a call can fail. Nothing is changed by a call that fails, unless its variant
 /// says so, and the table works on as before.
 ///
-/// The message of each says what was found, what was expected, and what to do about it.
+/// Each message names the value that was found, the one that was expected, and a remedy.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -123,7 +123,7 @@ pub enum Error {
     EngineName {
         /// The name that was given.
         name: String,
-        /// What is wrong with it.
+        /// Why no engine can have it.
         reason: &'static str,
     },
 
@@ -171,7 +171,7 @@ pub enum Error {
     },
 
     // -- Creating and opening --------------------------------------------------------------------
-    /// Something is there already.
+    /// A file lies at that path already.
     #[error("{path} exists; open it, or use `open_or_create`", path = .path.display())]
     #[non_exhaustive]
     Exists {
@@ -179,7 +179,7 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// Nothing is there.
+    /// No file lies at that path.
     #[error("{path} does not exist; create the table or its directory first, or check the path", path = .path.display())]
     #[non_exhaustive]
     NotFound {
@@ -205,7 +205,7 @@ pub enum Error {
         option: &'static str,
         /// The value that was given.
         found: u64,
-        /// What it may be.
+        /// The values that are possible.
         expected: String,
     },
 
@@ -216,7 +216,7 @@ pub enum Error {
     Differs {
         /// The path that was given.
         path: PathBuf,
-        /// What differs; one at least.
+        /// The differences; one at least.
         differences: Vec<Difference>,
     },
 
@@ -238,18 +238,18 @@ pub enum Error {
         path: PathBuf,
     },
 
-    /// What is there is not a table.
+    /// The file at that path is not a table.
     #[error("{path} is not a headcount table: it is {found}; check the path", path = .path.display())]
     #[non_exhaustive]
     NotATable {
         /// The path that was given.
         path: PathBuf,
-        /// What was found instead.
+        /// What the file is instead.
         found: String,
     },
 
     /// A table of another version of the format.
-    #[error("{path} has format version {found}, and this library reads version {expected}; use one version of headcount everywhere, or remove the file when nobody uses it", path = .path.display())]
+    #[error("{path} has format version {found}, and this library reads version {expected}; use one version of headcount everywhere, or remove the file when no process uses it", path = .path.display())]
     #[non_exhaustive]
     Version {
         /// The path that was given.
@@ -282,7 +282,7 @@ pub enum Error {
         field: &'static str,
         /// The value that the file names.
         found: u64,
-        /// What it may be.
+        /// The values that are possible.
         expected: String,
     },
 
@@ -326,15 +326,15 @@ pub enum Error {
     #[error("this table was opened for reading only; open it with `open` to change it")]
     ReadOnly,
 
-    /// The kernel refused something.
+    /// A system call failed.
     #[error("{doing} {path}: {source}; check the path, its permissions and its file system", path = .path.display())]
     #[non_exhaustive]
     Io {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The error of the system call.
         source: io::Error,
     },
 }

@@ -71,8 +71,9 @@ impl<'a> LaneGuard<'a> {
         self.0.usage.add_permit()
     }
 
-    /// Takes back the count of a permit that ends in the operation. Returns what is left to do: to
-    /// [leave](LaneUse::leave) the lane, and whether the last handle is gone as well.
+    /// Takes back the count of a permit that ends in the operation. The caller has to
+    /// [leave](LaneUse::leave) the lane that this returns, and to give the membership back if its last handle is
+    /// gone as well.
     #[inline]
     pub(crate) fn end_permit(self, handles: &HandleCount) -> (NonNull<LaneUse>, bool) {
         let is_closed = self.0.usage.end_permit(handles);
@@ -101,7 +102,7 @@ impl Lanes {
         }
     }
 
-    /// What each lane is used for.
+    /// The use of each lane.
     pub(crate) fn usage(&self) -> impl Iterator<Item = &LaneUse> + Clone {
         self.lanes.iter().map(|lane| &lane.usage)
     }

@@ -12,7 +12,7 @@ use crate::table::Table;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 
-/// What the clones of a frontend and its permits share.
+/// The part of a frontend that its clones and permits share.
 #[derive(Debug)]
 pub(crate) struct Membership {
     handles: HandleCount,
@@ -139,8 +139,8 @@ impl Drop for Membership {
     }
 }
 
-/// Takes a slot. Somebody who is just joining or reaping looks like its holder for some
-/// microseconds, so a table that seems full is looked at again for a little while.
+/// Takes a slot. A process that is just joining or reaping seems to hold a slot for some microseconds, so a table
+/// that seems full is tried again for a little while.
 fn claim(table: &Table) -> Result<(usize, KeptLock)> {
     const LOOKS: u32 = 20;
     let registry = table.mapping().registry();

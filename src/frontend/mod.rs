@@ -1,4 +1,4 @@
-//! A process that has joined a table: where requests are routed and finished.
+//! Frontends: processes that have joined a table, to route and finish requests.
 
 mod choose;
 mod lanes;
@@ -25,18 +25,19 @@ use crate::table::refusals::reason_of;
 use crossbeam_utils::Backoff;
 use std::fmt;
 
-/// This process's place in a table, with the policy by which it routes.
+/// This process as a frontend of a table, with the policy by which it routes.
 ///
-/// Clones share the place and may be used from any thread at once. The first threads to use any have a
-/// lane each until they end, and wait for no other thread. More living threads than
-/// [`threads`](crate::Options::threads) share the lanes that are left, and wait for as long as an operation
-/// takes, its preemption included. Another frontend of this process, of this table or of another one,
-/// has lanes of its own. The place is given back when the last clone and the last [`Permit`] are gone, or
-/// when the process dies, whatever it dies of.
+/// Clones are one frontend, and threads may share them. The first [`threads`](crate::Options::threads) threads
+/// that use it have a lane each until they end, and never wait for another thread. All other threads share one
+/// lane, and wait while another thread has an operation in it, which may be preempted there. Another frontend of
+/// this process, of this table or of another one, has lanes of its own.
 ///
-/// A child that was forked with such a handle cannot use it: its calls answer [`RouteError::Forked`], and
-/// dropping its copies of handles and permits changes nothing. [`Table::join`] in the child.
-#[must_use = "dropping a frontend gives its place back"]
+/// The process leaves the table when the last clone and the last [`Permit`] are gone, or when it dies, whatever it
+/// dies of.
+///
+/// A child that was forked with a frontend cannot use it: its calls fail with [`RouteError::Forked`], and
+/// dropping its copies of frontends and permits changes nothing. The child calls [`Table::join`] itself.
+#[must_use = "dropping a frontend leaves the table"]
 #[derive(Clone)]
 pub struct Frontend {
     membership: MembershipRef,
@@ -116,13 +117,13 @@ impl Frontend {
     /// # Ok(()) }
     /// ```
     ///
-    /// No system call, no allocation, no wait for any other process. One compare-and-swap if nobody
-    /// interferes, and one look at each engine. Only if it finds everything at
-    /// its cap, and at most a hundred times a second, does it look for dead frontends by system calls.
+    /// No system call, no allocation, no wait for any other process. Costs one compare-and-swap if no other
+    /// process interferes, and a load or two for each engine. If all engines are at their caps, it looks for dead
+    /// frontends by system calls, at most a hundred times a second.
     ///
-    /// Not for signal handlers: one that interrupts an operation may find no free lane, and would wait
-    /// for what it has interrupted. Nor may a handler that interrupts one fork. The same goes for
-    /// dropping a [`Permit`]. A [custom policy](Policy::custom) may do all of these.
+    /// A signal handler must not call it: a handler that interrupts an operation may find no free lane, and would
+    /// wait for the operation that it has interrupted. For the same reason a handler must not drop a [`Permit`] or
+    /// fork. A [custom policy](Policy::custom) may do all of these.
     ///
     /// # Errors
     /// [`RouteError::Saturated`], [`RouteError::Unavailable`], [`RouteError::Forked`].
@@ -174,8 +175,8 @@ impl Frontend {
     /// # Ok(()) }
     /// ```
     ///
-    /// If it turns out half-way that there is no room for the rest, those that were placed are
-    /// finished; until then others may be told that the table is full.
+    /// If there turns out to be no room for the rest, the requests that were placed are finished. Until then other
+    /// processes may find the table full.
     ///
     /// # Errors
     /// As [`route`](Self::route).
@@ -195,18 +196,18 @@ impl Frontend {
         self.or_reap(|| self.place_all(count, request))
     }
 
-    /// The table that this is a place in.
+    /// Returns the table.
     pub fn table(&self) -> &Table {
         self.membership.table()
     }
 
-    /// Which of the table's places for frontends this is.
+    /// Returns the number of its slot in the table; [`FrontendView::slot`](crate::FrontendView::slot).
     pub fn slot(&self) -> usize {
         self.membership.slot()
     }
 
-    /// Places a request that may go anywhere, if what is in flight is all that has to be considered.
-    #[inline(always)] // what is known of the tokens where it is called makes half of it go away
+    /// Places a request that may go anywhere, if only the counts have to be considered.
+    #[inline(always)] // a caller that knows the tokens makes half of it go away
     fn place_by_count(&self, tokens: u32) -> Option<Permit> {
         if !matches!(self.policy, Policy::InFlight { .. }) {
             return None;
@@ -224,7 +225,7 @@ impl Frontend {
         Operation::begin(&self.membership).ok_or(RouteError::Forked)
     }
 
-    /// Tries again if there was no room and a dead frontend held some. Counts it if it is refused.
+    /// Tries again if there was no room and a dead frontend held some. Counts the call if it is refused.
     fn or_reap<T>(&self, place: impl Fn() -> Result<T, RouteError>) -> Result<T, RouteError> {
         let mut placed = place();
         if matches!(placed, Err(RouteError::Saturated { .. })) && self.membership.reap_if_due() {
@@ -263,8 +264,8 @@ impl Frontend {
     /// Places a request by a load of the user's own, which is computed while no lane is entered: that code
     /// may end permits, route by another policy, or fork.
     fn place_by_custom(&self, request: &Request<'_>) -> Result<Placed, RouteError> {
-        /// How often the user's code is asked anew. It may itself change the engine that it is about to
-        /// choose, each time that it is asked: then only loads that are remembered come to an end.
+        /// How often the user's code is called anew. It may itself change the engine that it is about to
+        /// choose, at each call: then only remembered loads come to an end.
         const ASKED_ANEW: u32 = 16;
         match self.try_custom(&self.policy, request, ASKED_ANEW)? {
             Some(placed) => Ok(placed),
@@ -313,9 +314,8 @@ impl Frontend {
         if count == 0 {
             return self.operation().map(|_| Vec::new());
         }
-        // What cannot fit should not be tried, for trying takes places from others. What fits here
-        // and not below was overtaken, and goes back as the permits are dropped.
-        // A custom policy may be asked, so no lane is entered.
+        // Check first, so that a hopeless batch does not displace others. If a race uses up the room in between,
+        // the permits that were collected are dropped. The check may call a custom policy, so no lane is entered.
         let chooser = Chooser::new(
             self.table(),
             &self.policy,

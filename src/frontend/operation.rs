@@ -35,8 +35,8 @@ impl<'a> Operation<'a> {
         Some(Self { membership, lane })
     }
 
-    /// Chooses an engine by what is in flight and nothing else, as is nearly always right, and counts
-    /// a request of so many tokens on it. `None`, and nothing counted, if there is more to consider.
+    /// Chooses an engine by the counts alone, which is nearly always right, and counts a request of so many
+    /// tokens on it. `None`, and nothing counted, if there is more to consider.
     #[inline]
     pub(crate) fn place_by_count(&self, tokens: u32) -> Option<Placed> {
         // Two copies of the same code, of which the first knows that there are no tokens.

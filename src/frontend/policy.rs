@@ -1,4 +1,4 @@
-//! How load is computed from what is in flight and the snapshot.
+//! Policies: how load is computed from the counts and the snapshot.
 
 use crate::error::Error;
 use crate::publication::EngineStats;
@@ -13,15 +13,15 @@ use std::time::Duration;
 /// How the load of an engine is computed. A request goes to the engine of the least load; of several,
 /// to the one that this frontend has chosen least recently.
 ///
-/// With every policy but [`Custom`](Self::Custom) a snapshot may make an engine look more loaded than
-/// what is in flight on it, never less, and one that is older than `stale_after` counts as absent.
+/// With every policy but [`Custom`](Self::Custom) a snapshot can raise an engine's load above its count, never
+/// lower it, and a snapshot that is older than `stale_after` counts as absent.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Policy {
     /// `(in_flight + 1) / weight + min(waiting, in_flight) * 6 * max(0, kv_usage - 0.5)`.
     ///
-    /// The default: what is in flight is known exactly, and a queue on an engine whose KV cache is
-    /// full drains slowly. The second term is that of vLLM's balancer, bounded by what is in flight.
+    /// The default: the count is exact, and a queue on an engine whose KV cache is full drains slowly. The
+    /// second term is that of vLLM's balancer, bounded by the count.
     #[non_exhaustive]
     InFlight {
         /// The oldest snapshot that counts.
@@ -221,7 +221,7 @@ impl FromStr for Policy {
     }
 }
 
-/// What a custom policy knows of an engine.
+/// An engine that may take the request, as a [custom policy](Policy::custom) sees it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Candidate {
@@ -233,7 +233,7 @@ pub struct Candidate {
     pub in_flight: u32,
     /// Their tokens.
     pub tokens: u32,
-    /// What was published of it last, if anything was.
+    /// Its last published statistics, if there are any.
     pub stats: Option<EngineStats>,
     /// The age of `stats`; zero without.
     pub age: Duration,
@@ -243,7 +243,7 @@ pub struct Candidate {
 #[derive(Clone)]
 pub struct Load(pub(crate) Arc<dyn Fn(&Candidate) -> f64 + Send + Sync>);
 
-// What a panic in it leaves behind in it is for its author to know; nothing of ours is touched.
+// A panic in the function can only break the state that its author keeps in it; nothing of ours is touched.
 impl UnwindSafe for Load {}
 impl RefUnwindSafe for Load {}
 

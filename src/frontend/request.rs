@@ -1,4 +1,4 @@
-//! What a request asks of the choice of its engine.
+//! Requests: their cost, and their say in where they go.
 
 use crate::table::engine_id::{EngineId, EngineSelector};
 
@@ -28,32 +28,32 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request of no tokens that may go anywhere.
+    /// Returns a request of no tokens that may go anywhere.
     #[inline]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// How many tokens it costs, counted beside it until it finishes. Default: none.
+    /// Sets how many tokens it costs, which are counted beside it until it finishes. Default: 0.
     pub fn tokens(mut self, tokens: u32) -> Self {
         self.tokens = tokens;
         self
     }
 
-    /// Only this engine will do: the one that has this number when it is chosen, or the one of this
+    /// Lets it go to this engine only: the one that has this number when the engine is chosen, or the one of this
     /// [`EngineId`](crate::EngineId). It is counted there like any other request.
     pub fn pin(mut self, engine: impl Into<EngineSelector>) -> Self {
         self.pin = Some(engine.into());
         self
     }
 
-    /// Any engine but these will do: those that have just failed, say.
+    /// Keeps it from these engines: those that have just failed, say.
     pub fn exclude(mut self, engines: &'a [EngineId]) -> Self {
         self.excluded = engines;
         self
     }
 
-    /// This engine (a warm prefix cache, say), unless its load is more than `slack` above that of
+    /// Prefers this engine (for its warm prefix cache, say), unless its load is more than `slack` above that of
     /// the least loaded engine, or it takes no requests. Loads are the policy's: with the default and
     /// without weights, requests in flight, this one included; with weights, `(in_flight + 1) / weight`.
     pub fn prefer(mut self, engine: impl Into<EngineSelector>, slack: impl Into<f64>) -> Self {

@@ -1,4 +1,4 @@
-//! A look at the whole table, for people and metrics.
+//! The whole table at one moment, for people and metrics.
 
 use crate::algorithm::primitive::AtomicU64;
 use crate::algorithm::word::{MAX_REQUESTS, MAX_TOKENS};
@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What a table holds: engines, frontends and what was published.
+/// All that a table holds: engines, frontends and the snapshot; from [`Table::view`].
 ///
 /// Each count is exact at the moment at which it was read, an engine's requests and tokens at one
 /// moment; different engines and frontends are read one after the other, while others go on.
@@ -25,10 +25,10 @@ pub struct View {
     pub engines: Vec<EngineView>,
     /// Every frontend, also those that died and were not reaped yet.
     pub frontends: Vec<FrontendView>,
-    /// The process that publishes, as it sees itself. `None` if nobody alive does.
+    /// The pid of the process that publishes, as it sees itself. `None` if no living process does.
     pub publisher: Option<u32>,
-    /// The process that is the table's deployment, as it sees itself: see [`Table::deploy`]. `None` if no
-    /// living process is.
+    /// The pid of the table's deployment, as it sees itself: see [`Table::deploy`]. `None` if no living process
+    /// is one.
     pub deployment: Option<u32>,
     /// The snapshot: the last complete publication. `None` if there was none.
     pub snapshot: Option<SnapshotView>,
@@ -41,7 +41,7 @@ pub struct View {
 }
 
 impl View {
-    /// The engine of a number or of an id, if there is one. Numbers may have gaps where engines were
+    /// Returns the engine of a number or of an id, if there is one. Numbers may have gaps where engines were
     /// removed.
     pub fn engine(&self, engine: impl Into<EngineSelector>) -> Option<&EngineView> {
         let selector = engine.into();
@@ -59,7 +59,7 @@ pub struct EngineView {
     pub name: String,
     /// Whether it takes requests.
     pub state: EngineState,
-    /// What it can do, compared with the others.
+    /// Its capacity, compared with the others.
     pub weight: f32,
     /// Requests in flight.
     pub in_flight: u32,
@@ -73,7 +73,7 @@ pub struct EngineView {
     pub max_in_flight: Option<u32>,
     /// The most tokens that it takes. `None`: no cap.
     pub max_tokens: Option<u32>,
-    /// What was published of it last, however long ago.
+    /// Its last published statistics, however old they are.
     pub stats: Option<EngineStats>,
 }
 
@@ -186,7 +186,7 @@ impl Table {
         None
     }
 
-    /// What a slot shows, if it has the engine of that id before and after the look.
+    /// The contents of a slot, if it has the engine of that id before and after they are read.
     fn engine_under(&self, id: EngineId) -> Option<EngineView> {
         let index = id.index();
         let engines = self.engines();

@@ -6,7 +6,7 @@ use crate::publication::record::{self, PackedEngineStats, Reading};
 use crate::table::Table;
 use std::time::Duration;
 
-/// What [`Table::read_stats`] says beside the statistics.
+/// The head of a publication: all of it but the statistics; from [`Table::read_stats`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct PublicationHead {
@@ -19,7 +19,7 @@ pub struct PublicationHead {
 }
 
 impl PublicationHead {
-    /// When they were published, on the host's monotonic clock.
+    /// Returns when the statistics were published, on the host's monotonic clock.
     pub fn published_at(&self) -> Duration {
         Duration::from_nanos(self.published_at)
     }

@@ -1,4 +1,4 @@
-//! What a publication says, and where in its words it says it.
+//! Publications: statistics of engines, and their words.
 //!
 //! ```text
 //! head     published at | word | word | rows | arrivals | 0 | 0 | 0
@@ -16,7 +16,7 @@ use crate::table::engines::Engines;
 use bytemuck::{Pod, Zeroable};
 use std::fmt;
 
-/// What an engine says of itself.
+/// The statistics of one engine.
 ///
 /// ```
 /// use headcount::EngineStats;
@@ -31,7 +31,7 @@ pub struct EngineStats {
     pub running: u32,
     /// The share of its KV cache that is in use, from 0 to 1.
     pub kv_usage: f32,
-    /// What the table counted as in flight on it when it was sampled, for
+    /// The table's count of requests in flight on it when it was sampled, for
     /// [`Policy::Open`](crate::Policy::Open). `None`: as counted when this is published.
     pub in_flight: Option<u32>,
 }
@@ -66,7 +66,7 @@ impl EngineStats {
         self
     }
 
-    /// Sets what the table counted as in flight on it when it was sampled.
+    /// Sets the table's count of requests in flight on it when it was sampled.
     pub const fn in_flight(mut self, requests: u32) -> Self {
         self.in_flight = Some(requests);
         self
@@ -145,7 +145,7 @@ impl fmt::Debug for PackedEngineStats {
     }
 }
 
-/// Whose an engine's statistics are, and what was in flight on it when they were made.
+/// Which engine the statistics are of, and how many requests were in flight on it when they were made.
 #[derive(Clone, Copy)]
 pub(crate) struct Origin(u64);
 
@@ -280,7 +280,7 @@ pub(crate) fn try_read<'a, T>(
     latch.try_read(|copy| look(Reading(copy)))
 }
 
-/// Publishes checked statistics. `in_flight` says what is counted on an engine now.
+/// Publishes checked statistics. `in_flight` returns the present count of an engine.
 pub(crate) fn publish(
     latch: &SeqLatch<'_, PUBLICATION_HEAD>,
     engines: &Engines<'_>,

@@ -1,4 +1,4 @@
-//! What a forked child must know: that it is one, and which descriptors it must not keep.
+//! Forks: a child finds out that it is one, and closes the descriptors that it must not keep.
 //!
 //! A fork copies handles and shares open files. A child that used its copy of a handle would act as
 //! its parent, and a child that only lived on with the descriptor would keep its dead parent's lock.
@@ -13,7 +13,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a child has to have anew, on a page that reads as zeros in a child.
+/// The part of this process's state that a child must not inherit, on a page that reads as zeros in a child.
 #[derive(Debug)]
 #[repr(C)]
 struct ProcessPage {
@@ -57,7 +57,7 @@ static PROCESS: AtomicPtr<ProcessPage> = AtomicPtr::new(ptr::null_mut());
 /// The last token that this process or one that it was forked from has had.
 static LAST_TOKEN: AtomicU64 = AtomicU64::new(0);
 
-/// In which process a handle was made.
+/// The process in which a frontend, publisher or reaper was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProcessToken {
     process: &'static ProcessPage,
@@ -226,9 +226,9 @@ impl ClosedInChild {
 }
 
 impl Entry {
-    /// Takes an entry that nobody uses.
+    /// Takes an entry that is free.
     fn claim(&self) -> bool {
-        // Acquire: pairs with the Release in the drop of whoever had it before.
+        // Acquire: pairs with the Release in the drop of the entry's last user.
         self.fd
             .compare_exchange(UNUSED, CLAIMED, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
@@ -288,7 +288,7 @@ impl Entry {
 
 impl Drop for ClosedInChild {
     fn drop(&mut self) {
-        // Release: whoever takes the entry next does so after us.
+        // Release: the next user takes the entry after us.
         self.entry.fd.store(UNUSED, Ordering::Release);
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct KeptLock {
     _by: KeptBy,
 }
 
-/// What keeps the open file.
+/// The owner of the open file.
 #[derive(Debug)]
 enum KeptBy {
     /// A mapping that no fork copies.

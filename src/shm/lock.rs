@@ -1,4 +1,4 @@
-//! Who is alive: open-file-description locks on bytes of the table.
+//! Liveness: open-file-description locks on bytes of the table.
 //!
 //! The kernel drops such a lock when the last descriptor of the open file is closed: at the
 //! process's death, whatever it died of, in whatever pid namespace, as soon as its memory is gone
@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 #[derive(Debug)]
 pub(crate) struct LockFile {
     /// Not dropped in a forked child: the fork handler has closed it there, and its number may be
-    /// somebody else's by then.
+    /// another file's by then.
     fd: ManuallyDrop<OwnedFd>,
     listed: ManuallyDrop<ClosedInChild>,
     process: ProcessToken,
@@ -88,7 +88,7 @@ struct Range {
     length: u64,
 }
 
-/// What the frontend in a slot locks.
+/// The bytes that the frontend in a slot locks.
 fn of_frontend(slot: usize) -> Range {
     Range {
         byte: slot_lock(slot),
@@ -96,7 +96,7 @@ fn of_frontend(slot: usize) -> Range {
     }
 }
 
-/// What a process locks that reaps a slot, or looks whether it is free.
+/// The bytes that a process locks which reaps a slot, or finds out whether it is free.
 fn of_visitor(slot: usize) -> Range {
     Range {
         byte: slot_lock(slot),
@@ -109,7 +109,7 @@ pub(crate) fn is_locked(table: BorrowedFd<'_>, byte: u64) -> io::Result<bool> {
     Ok(held(table, Range { byte, length: 1 })?.is_some())
 }
 
-/// What holds the lock of a slot, as seen from any descriptor of the file. One system call, whose
+/// The holder of the lock of a slot, as seen from any descriptor of the file. One system call, whose
 /// answer is of one instant: only one lock can lie on the slot's byte, and its length says whose it is.
 pub(crate) fn holder(table: BorrowedFd<'_>, slot: usize) -> io::Result<Option<Holder>> {
     let found = held(table, of_frontend(slot))?;

@@ -1,4 +1,4 @@
-//! Creating and opening: whoever opens sees a finished table or none, and nothing in it is trusted.
+//! Creating and opening: a process that opens finds a finished table or none, and trusts nothing in it.
 
 use super::fork::opened_here;
 use super::lock::LockFile;
@@ -91,7 +91,7 @@ impl TableFile {
             }
             Err(error) => return Err(at.failed("creating an unnamed file beside", error)),
         };
-        // The umask has no say in what was asked for.
+        // The mode that was asked for, whatever the umask is.
         rustix::fs::fchmod(&file, mode).map_err(|e| at.failed("setting the mode of", e))?;
         let table = Self::finish(file, path, header, fill)?;
         let unnamed = format!("/proc/thread-self/fd/{}", table.file.as_raw_fd());
@@ -103,7 +103,7 @@ impl TableFile {
         }
     }
 
-    /// Creates a table without a name, whose size nobody can change.
+    /// Creates a table without a name, whose size no process can change.
     pub(crate) fn memfd(header: Header, fill: impl FnOnce(&Mapping)) -> Result<Self> {
         let path = Path::new("memfd:headcount");
         let at = At(path);

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// Each takes an engine by its number, which means the engine that has that slot at the moment of the
 /// change, or by its [`EngineId`], which means that very engine: if it is gone, whatever has its slot now
 /// is left alone, and the answer is [`Error::NoSuchEngine`]. To look whether it is that engine and to
-/// change it is one atomic step. Who looks for an engine by its name and then changes it should go by
+/// change it is one atomic step. A caller that finds an engine by its name and then changes it should go by
 /// the id.
 impl Table {
     /// Adds an engine and returns its id.
@@ -95,8 +95,8 @@ impl Table {
         Ok(slot)
     }
 
-    /// Takes an engine out of the table. What is in flight on it finishes as it would have, and
-    /// the slot is used for another engine only after that. Returns how many that is.
+    /// Takes an engine out of the table. The requests in flight on it finish as they would have, and
+    /// its slot is used for another engine only after that. Returns how many these are.
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].
@@ -107,7 +107,7 @@ impl Table {
         Ok(before.value())
     }
 
-    /// The engine takes nothing new; what is in flight finishes.
+    /// Has the engine take no new requests; those in flight finish.
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
@@ -115,8 +115,8 @@ impl Table {
         self.move_to(engine.into(), RowState::Draining).map(drop)
     }
 
-    /// The engine does not answer: it takes nothing. What is in flight stays counted until its
-    /// frontends give up on it.
+    /// Has the engine take no requests, because it does not answer. Those in flight stay counted until their
+    /// frontends give up on them.
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
@@ -124,7 +124,7 @@ impl Table {
         self.move_to(engine.into(), RowState::Down).map(drop)
     }
 
-    /// The engine takes requests again, starting from what is in flight on it.
+    /// Has the engine take requests again, starting from those in flight on it.
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
@@ -132,9 +132,8 @@ impl Table {
         self.move_to(engine.into(), RowState::Active).map(drop)
     }
 
-    /// The same as [`down`](Self::down), unless somebody has said otherwise than that the engine is
-    /// active: whoever finds that it does not answer must not undo that an operator drains it. Says
-    /// whether the engine was active. One atomic step.
+    /// The same as [`down`](Self::down), if the engine is active: a probe that gets no answer must not undo an
+    /// operator's drain. Returns whether the engine was active. One atomic step.
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
@@ -142,9 +141,9 @@ impl Table {
         self.move_if(engine.into(), RowState::Active, RowState::Down)
     }
 
-    /// The same as [`up`](Self::up), if the engine is down: whoever finds that it answers again must
-    /// not undo that an operator drains it. Says whether the engine was down. One atomic step. If it says
-    /// no, another process may just be bringing the engine up, and its call may not have returned yet.
+    /// The same as [`up`](Self::up), if the engine is down: a probe that gets an answer must not undo an
+    /// operator's drain. Returns whether the engine was down. One atomic step. If it was not, another process may
+    /// just be bringing the engine up, and its call may not have returned yet.
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
@@ -165,7 +164,7 @@ impl Table {
     /// Changes the most requests that an engine takes, and leaves its cap on tokens as it is; `None` for no
     /// cap. One step: of two processes that change one cap each, both have their way.
     ///
-    /// A cap below what is in flight takes nothing away: the engine takes no more until it is under
+    /// A cap below the present count takes nothing away: the engine takes no more until its count is below
     /// the new cap.
     ///
     /// # Errors
@@ -198,7 +197,7 @@ impl Table {
     /// Changes both caps of an engine; `None` for no cap. To change one of them:
     /// [`set_max_in_flight`](Self::set_max_in_flight), [`set_max_tokens`](Self::set_max_tokens).
     ///
-    /// A cap below what is in flight takes nothing away: the engine takes no more until it is under
+    /// A cap below the present count takes nothing away: the engine takes no more until its count is below
     /// the new cap.
     ///
     /// # Errors
@@ -218,7 +217,7 @@ impl Table {
     /// Changes the most requests that all engines together take, and leaves the table's cap on tokens as it is;
     /// `None` for no cap.
     ///
-    /// A cap below what is in flight takes nothing away. [`apply`](Self::apply) puts the configured cap back.
+    /// A cap below the present count takes nothing away. [`apply`](Self::apply) puts the configured cap back.
     /// Costs two read-modify-writes for each engine.
     ///
     /// # Errors
@@ -258,7 +257,7 @@ impl Table {
         let mut limits = engines.read(engine);
         change(&mut limits);
         engines.configure(engine, &limits);
-        // Whoever has read the old limits must not act on them after this.
+        // A choice by the old limits must not count after this.
         engines.rewrite(engine, |word| Some(word.state()));
         engines.have_changed(engine);
         Ok(())

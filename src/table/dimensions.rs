@@ -1,10 +1,10 @@
-//! What a table was created as.
+//! The sizes with which a table was created.
 
 use crate::shm::layout::VERSION;
 use crate::table::Table;
 use crate::table::options::threads_of;
 
-/// What a table was created as; none of it ever changes.
+/// The sizes, mode and format with which a table was created; none of it ever changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Dimensions {
@@ -25,7 +25,7 @@ pub struct Dimensions {
 }
 
 impl Table {
-    /// What the table was created as. Costs nothing: it was read when the table was opened.
+    /// Returns the sizes with which the table was created. Costs nothing: they were read when it was opened.
     pub fn dimensions(&self) -> Dimensions {
         let header = self.header();
         Dimensions {

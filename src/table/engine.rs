@@ -36,7 +36,7 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// An engine of weight 1 without caps. The name is 1 to 232 bytes
+    /// Returns an engine of weight 1 without caps. The name is 1 to 232 bytes
     /// ([`MAX_NAME_LEN`](crate::MAX_NAME_LEN)) of text without control characters and others that cannot be
     /// seen, and the only one of its kind in the table; an address, say. A name of the form `@3` is refused, for
     /// the command takes it for a number.
@@ -49,7 +49,7 @@ impl Engine {
         }
     }
 
-    /// How much it can do, compared with the others. A finite number above 0, and not a subnormal one.
+    /// Sets its capacity, compared with the other engines: a finite number above 0, and not a subnormal one.
     ///
     /// A request goes to the engine of the least `(in_flight + 1) / weight`: what the engine would have
     /// with it, for what it can do. So single requests, of which each finishes before the next one comes,
@@ -57,20 +57,20 @@ impl Engine {
     /// and 1 have 2 and 0, 3 and 0, 4 and 0 or 3 and 1, 4 and 1. Bursts split in proportion to the weights.
     /// Among engines of equal weight, whatever it is, the one with the fewest in flight is chosen.
     ///
-    /// What each policy makes of weights stands at [`Policy`](crate::Policy).
+    /// [`Policy`](crate::Policy) says how each policy uses weights.
     pub fn weight(mut self, weight: f32) -> Self {
         self.weight = weight;
         self
     }
 
-    /// The most requests in flight, from all frontends together. No engine takes more than
+    /// Sets the most requests in flight on it, from all frontends together. No engine takes more than
     /// 1,048,575 ([`MAX_IN_FLIGHT`](crate::MAX_IN_FLIGHT)). An engine of cap 0 takes nothing.
     pub fn max_in_flight(mut self, requests: u32) -> Self {
         self.max_in_flight = requests.min(MAX_REQUESTS);
         self
     }
 
-    /// The most tokens in flight, from all frontends together. No engine takes more than 2^32 - 1.
+    /// Sets the most tokens in flight on it, from all frontends together. No engine takes more than 2^32 - 1.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = tokens;
         self
@@ -156,18 +156,18 @@ pub(crate) fn check_weight(weight: f32) -> Result<()> {
     Err(Error::Weight { found: weight })
 }
 
-/// What an engine in a table is doing.
+/// The state of an engine in a table.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum EngineState {
     /// Takes requests.
     Active,
-    /// Takes nothing new; what is in flight finishes.
+    /// Takes no new requests; those in flight finish.
     Draining,
     /// Does not answer; takes nothing.
     Down,
     /// Removed from the table while requests were in flight. Its slot is free once they finish; if
-    /// it is added again under its name before that, it starts from what is in flight.
+    /// it is added again under its name before that, it starts from those.
     Leaving,
 }
 
@@ -182,7 +182,7 @@ impl EngineState {
         }
     }
 
-    /// What a word says; `None` for a row that no engine has.
+    /// The state in a row's word; `None` for a row that no engine has.
     pub(crate) fn of(word: Word) -> Option<Self> {
         match word.state() {
             RowState::Active => Some(Self::Active),

@@ -115,7 +115,7 @@ impl<'a> Engines<'a> {
         let differs = |other: usize| self.limits(other).weight() as f32 != engine.weight;
         let weights_differ = self.slots().filter(|&other| other != slot).any(differs);
         let is_capped = has_cap(engine.max_in_flight, engine.max_tokens);
-        // Before the rewrite: who sees the rewrite must not go by counts alone if that is not enough any more.
+        // Before the rewrite: a scan that sees the rewrite must not go by counts alone if that is not enough any more.
         self.rows().update_hints(|hints| {
             hints.with_flags(
                 hints.weights_differ() || weights_differ,
@@ -133,7 +133,7 @@ impl<'a> Engines<'a> {
         self.rows().announce(slot);
     }
 
-    /// Has scans go by counts alone if that is enough.
+    /// Recomputes the flags from all engines, and clears those that no longer apply.
     pub(crate) fn renew_flags(&self) {
         let weight = |slot: usize| self.limits(slot).weight();
         let first = self.slots().next().map(weight);

@@ -78,7 +78,7 @@ impl Options {
     }
 }
 
-/// What a child has to know.
+/// The table that is passed to a child.
 #[derive(PartialEq, Eq, Debug)]
 struct Passed {
     fd: RawFd,

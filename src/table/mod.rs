@@ -1,4 +1,4 @@
-//! The table: a handle on the shared file, from which everything else is had.
+//! The table: the shared file, from which users get everything else.
 
 pub(crate) mod options;
 
@@ -61,7 +61,7 @@ impl fmt::Debug for Table {
     }
 }
 
-/// What a [`Table::reap`] has returned to the engines.
+/// The places that a [`Table::reap`] has returned to the engines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Reaped {
@@ -113,7 +113,7 @@ impl Table {
     /// descriptor but one that the table has had since it was opened; a second thread that reaps at the
     /// same time needs another.
     ///
-    /// What a dead frontend held stays counted while another process that was reaping it is stopped,
+    /// The places of a dead frontend stay counted while another process that was reaping it is stopped,
     /// and while the kernel has not ended it yet: a process that is killed gives its memory back first,
     /// and one that crashes writes its core before that (1.5 GB: 0.2 s, and 2.4 s). Where that matters, let
     /// frontends of large memory run with `ulimit -c 0`, or, where cores go to a program

@@ -40,7 +40,7 @@ pub struct Options {
     any_owner: bool,
 }
 
-/// Names what was set.
+/// Shows the options that were set.
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut said = f.debug_struct("Options");
@@ -226,8 +226,8 @@ impl Options {
     /// As [`open`](Self::open) and [`create`](Self::create).
     pub fn open_or_create(&self, path: impl AsRef<Path>) -> Result<Table> {
         let path = path.as_ref();
-        // Whoever loses the race for the name opens what the winner made. Going round again takes
-        // somebody who removes the file in between; a few times is bad luck, more is an error.
+        // A process that loses the race for the name opens the table of the winner. It goes round again only if
+        // the file was removed in between: a few times is bad luck, more is an error.
         for _ in 0..16 {
             match self.open(path) {
                 Err(Error::NotFound { .. }) => {}
@@ -242,7 +242,7 @@ impl Options {
     }
 
     /// Creates a table without a path, for this process and its children. Its size is sealed, so
-    /// nobody can cut it short.
+    /// no process can cut it short.
     ///
     /// Children get it by [`Table::pass_to`], or by inheriting its descriptor.
     ///
@@ -274,7 +274,7 @@ impl Options {
 
     fn created(&self, file: TableFile) -> Result<Table> {
         let table = Table::from_file(file);
-        table.reap()?; // of nothing, for its lock file
+        table.reap()?; // finds none dead, and opens the lock file that later reaps use
         Ok(table)
     }
 
@@ -338,8 +338,8 @@ impl Options {
         })
     }
 
-    /// Fails if no table can have the mode that was set. Otherwise 660 for 0o660 would be told what an
-    /// existing table has, and not what is wrong with it.
+    /// Fails if no table can have the mode that was set. Otherwise the error for 660 in
+    /// the place of 0o660 would name the mode of an existing table, and not the mistake.
     pub(crate) fn check_mode(&self) -> Result<()> {
         match self.mode {
             Some(mode) if mode & !0o777 != 0 || mode & 0o600 != 0o600 => Err(Error::Option {
@@ -374,7 +374,7 @@ impl Options {
         }
     }
 
-    /// Puts the engines into a table that nobody else can see yet.
+    /// Puts the engines into a table that no other process can see yet.
     fn fill(&self, mapping: &Mapping) {
         mapping.rows().set_total_caps(self.total_caps());
         mapping.control().configured.complete(self);

@@ -9,7 +9,7 @@ use crate::table::Table;
 use rustix::io::Errno;
 use std::path::Path;
 
-/// What lies at the path at which a table was opened or created; from [`Table::path_state`].
+/// Whether the table still lies at its path; from [`Table::path_state`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PathState {
@@ -24,7 +24,7 @@ pub enum PathState {
 }
 
 impl PathState {
-    /// One word for it, in lower case.
+    /// Returns its name: `here`, `gone`, `replaced` or `none`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Here => "here",
@@ -41,7 +41,7 @@ impl PathState {
 }
 
 impl Table {
-    /// What lies at the path of this table now, as this process sees it. One system call.
+    /// Returns whether this table still lies at its path, as this process sees it. One system call.
     ///
     /// A path that was relative is that of the directory in which this process was when it opened the
     /// table. One that was passed with [`pass_to`](Self::pass_to) has its parent's path.

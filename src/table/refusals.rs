@@ -24,7 +24,7 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// What each total is called, and the total, in the order of the fields.
+    /// Returns the name and the value of each total, in the order of the fields.
     pub fn by_reason(&self) -> [(&'static str, u64); 5] {
         [
             (Cap::EngineRequests.name(), self.engine_requests),
@@ -35,7 +35,7 @@ impl Refusals {
         ]
     }
 
-    /// All of them.
+    /// Returns their sum.
     pub fn total(&self) -> u64 {
         (self.by_reason().iter()).fold(0, |sum, (_, count)| sum.wrapping_add(*count))
     }

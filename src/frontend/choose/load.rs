@@ -1,4 +1,4 @@
-//! The loads of the built-in policies: what is in flight, and what a snapshot adds to it.
+//! The loads of the built-in policies: the count, and the part that a snapshot adds to it.
 
 use crate::algorithm::place::Choice;
 use crate::algorithm::word::Word;
@@ -24,14 +24,13 @@ impl Eligible {
     }
 }
 
-/// What the engine would have with this request, so that an idle engine of weight 4 comes before an
-/// idle one of weight 1.
+/// The load with this request in it, so that an idle engine of weight 4 comes before an idle one of weight 1.
 #[inline]
 pub(crate) fn own_load(c: &Eligible) -> f64 {
     (f64::from(c.word.value()) + 1.0) / c.weight
 }
 
-/// What a queue costs on an engine with little cache left; never for more than is in flight.
+/// The cost of a queue on an engine with little cache left; never of a queue longer than the count.
 #[inline]
 pub(crate) fn drain_penalty(c: &Eligible, stats: &EngineStats) -> f64 {
     f64::from(stats.waiting.min(c.word.value())) * stats.pressure()

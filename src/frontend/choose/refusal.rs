@@ -24,7 +24,7 @@ struct Room {
 }
 
 impl Room {
-    /// The room for requests of so many tokens each, below these caps less what is taken.
+    /// The room for requests of so many tokens each, where so much is left below the caps.
     fn new(requests: u64, tokens_left: u64, tokens: u32) -> Self {
         let by_tokens = tokens_left.checked_div(tokens.into());
         Self {
@@ -64,7 +64,7 @@ impl Chooser<'_> {
         }
     }
 
-    /// What to tell the user who asked to place `count` requests.
+    /// The error of a call that was to place `count` requests.
     #[cold]
     pub(crate) fn explain(&self, no_choice: NoChoice, count: usize) -> RouteError {
         match no_choice {

@@ -11,11 +11,11 @@ use crate::table::options::Options;
 use std::collections::HashMap;
 use std::fmt;
 
-/// What [`Table::apply`] has changed.
+/// The changes that [`Table::apply`] has made.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Changes {
-    /// Each thing that was changed: from what was [`found`](Difference::found) to what was
+    /// Each value that was changed: from the one that was [`found`](Difference::found) to the one that was
     /// [`asked`](Difference::asked) for. First the caps of the table, then engines that were changed or
     /// added, in the order of the options, then those that were removed.
     pub differences: Vec<Difference>,
@@ -53,19 +53,19 @@ impl fmt::Display for Changes {
 
 impl Table {
     /// Brings the table to these options while its frontends go on: engines are added, removed, and get
-    /// other weights and caps, and the table gets other caps of its own. Returns what was changed. To apply
+    /// other weights and caps, and the table gets other caps of its own. Returns the changes. To apply
     /// the same options again changes nothing.
     ///
     /// - The engines become those of the options, told apart by their names. One that is in the table
     ///   keeps its state, its number and its count: one that is drained or down stays so. One that is not in
-    ///   the options is removed as by [`remove`](Self::remove), and what is in flight on it finishes. If the
+    ///   the options is removed as by [`remove`](Self::remove), and the requests in flight on it finish. If the
     ///   options name no engine, all engines stay; [`engines(0)`](Options::engines) removes them all.
     /// - The caps of the table become those of the options; one that they do not set is no cap. A cap below
-    ///   what is in flight takes nothing away.
+    ///   the present count takes nothing away.
     /// - What a table was created with stays: if the options set other sizes or another mode, nothing is
     ///   changed ([`Error::Differs`]).
     ///
-    /// When this returns, no request is admitted by what was before. Processes that apply at the same time
+    /// When this returns, no request is admitted by the old configuration. Processes that apply at the same time
     /// do so one after the other. One that is killed half-way leaves a valid table, with a part of the
     /// changes; to apply again does the rest.
     ///
@@ -96,7 +96,7 @@ impl Table {
     /// Nothing is changed on [`Error::Deployed`], [`Error::Differs`], [`Error::Option`], [`Error::EngineName`],
     /// [`Error::NameTaken`], [`Error::Weight`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`]. On
     /// [`Error::EnginesFull`] all is changed but that some engines were not added: apply again when those that
-    /// were removed have finished what is in flight on them. [`differences`](Self::differences) says what is left.
+    /// were removed have finished their requests. [`differences`](Self::differences) returns the rest.
     pub fn apply(&self, options: &Options) -> Result<Changes> {
         let changer = self.change_engines()?;
         if self.is_held(DEPLOYMENT_LOCK) {

@@ -32,7 +32,7 @@ impl fmt::Debug for Deployment {
 }
 
 impl Deployment {
-    /// The table that it serves.
+    /// Returns the table that it serves.
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -65,7 +65,7 @@ impl Table {
         })
     }
 
-    /// What to tell a process that is not the deployment.
+    /// The error of a process that is not the deployment.
     pub(crate) fn deployed(&self) -> Error {
         // Relaxed: for a message.
         let pid = (self.mapping().control().deployment_pid).load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! What differs between a table and the options that are asked for.
+//! The differences between a table and the options that are asked for.
 
 use crate::algorithm::word::RowState;
 use crate::error::difference::{ABSENT, ENGINE, PRESENT};
@@ -36,7 +36,7 @@ impl Options {
         }
     }
 
-    /// What of the table differs from these options. An option that was not set differs from nothing, and
+    /// The differences between the table and these options. An option that was not set differs from nothing, and
     /// neither does one that the table was last configured with. If `entirely`, what the table has now is all
     /// that counts, and a cap that was not set differs from one that it has.
     pub(crate) fn differences(&self, table: &Table, entirely: bool) -> Vec<Difference> {
@@ -135,7 +135,7 @@ impl Table {
     }
 }
 
-/// What differs between two engines of one name.
+/// The differences between two engines of one name.
 fn between(found: &Engine, asked: &Engine) -> impl Iterator<Item = Difference> {
     let requests = |engine: &Engine| in_words(engine.get_max_in_flight());
     let tokens = |engine: &Engine| in_words(engine.get_max_tokens());

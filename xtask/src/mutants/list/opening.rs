@@ -105,7 +105,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "who has created a table has no lock file to reap with",
         "src/table/options.rs",
         &[(
-            "        table.reap()?; // of nothing, for its lock file\n",
+            "        table.reap()?; // finds none dead, and opens the lock file that later reaps use\n",
             "",
         )],
         Catcher::Test("crashes", "k1_nor_does_reaping"),
