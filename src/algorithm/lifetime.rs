@@ -164,19 +164,19 @@ pub(crate) fn is_unused<'a>(lanes: impl Iterator<Item = &'a LaneUse> + Clone) ->
     permits == 0 && !lanes.into_iter().any(LaneUse::is_busy)
 }
 
-/// Runs `pass` over things that wait for their last permit, and again if another thread asked for a
-/// pass meanwhile.
+/// Runs `pass` over things that wait for their last permit, and again if another thread requested one
+/// meanwhile.
 ///
 /// A pass takes all that wait and puts back what is still held, each by a read-modify-write that
 /// acquires and releases. Somebody who finds nothing there because a pass has taken it may go: whoever
 /// puts a thing back after that sees their reason, and runs once more.
-pub(crate) fn run_until_no_new_requests(reasons: &AtomicU64, mut pass: impl FnMut()) {
+pub(crate) fn run_until_no_new_requests(requests: &AtomicU64, mut pass: impl FnMut()) {
     // AcqRel, here and below: who finds nothing has given its reason before it looked; who puts
     // something back acquires that look, and with it the reason. A read-modify-write reads no old one.
-    let mut seen = reasons.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
+    let mut seen = requests.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
     loop {
         pass();
-        let now = reasons.fetch_add(0, Ordering::AcqRel);
+        let now = requests.fetch_add(0, Ordering::AcqRel);
         if now == seen {
             return;
         }

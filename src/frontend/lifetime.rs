@@ -27,7 +27,7 @@ unsafe impl Sync for MembershipRef {}
 /// Memberships without handles.
 static RETIRED: Retired<Membership> = Retired {
     first: AtomicPtr::new(ptr::null_mut()),
-    reasons: AtomicU64::new(0),
+    requests: AtomicU64::new(0),
 };
 
 impl MembershipRef {
@@ -64,12 +64,9 @@ impl Deref for MembershipRef {
 
 impl Drop for MembershipRef {
     fn drop(&mut self) {
-        if !self.handles().drop_one() {
-            return;
-        }
         let backoff = Backoff::new();
-        // SAFETY: this was the last handle.
-        unsafe { RETIRED.close(self.0, || wait_a_little(&backoff)) };
+        // SAFETY: this handle is counted, and gone after this.
+        unsafe { RETIRED.drop_handle(self.0, || wait_a_little(&backoff)) };
     }
 }
 
@@ -119,16 +116,12 @@ impl Drop for CountedRequest {
             operation.finish(self.engine(), self.tokens());
             operation.end_permit()
         };
-        // SAFETY: the membership stays while this lane is busy.
-        unsafe { lane.as_ref() }.leave();
-        if is_closed {
-            give_back();
-        }
+        // SAFETY: this thread is in an operation in that lane.
+        unsafe { RETIRED.leave(lane, is_closed) };
     }
 }
 
 /// Gives back the memberships that nothing holds any more.
-#[cold]
 pub(crate) fn give_back() {
     RETIRED.give_back();
 }

@@ -3,7 +3,7 @@ mod capping;
 mod choosing;
 mod counting;
 mod crashes;
-mod holding;
+mod lifetime;
 mod naming;
 mod owning;
 mod publishing;

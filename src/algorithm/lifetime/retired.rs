@@ -35,16 +35,43 @@ pub(crate) trait Retire {
 pub(crate) struct Retired<T> {
     /// Linked by the things' own pointers.
     pub(crate) first: AtomicPtr<T>,
-    /// How often a thread had reason to look at the list.
-    pub(crate) reasons: AtomicU64,
+    /// The number of requests to scan the list.
+    pub(crate) requests: AtomicU64,
 }
 
 impl<T: Retire> Retired<T> {
+    /// Drops a handle of `thing`. If it is the last one, calls `wait` while a thread has yet to end its operation.
+    ///
+    /// # Safety
+    /// The handle must be counted, and the caller may not use it again.
+    pub(crate) unsafe fn drop_handle(&self, thing: NonNull<T>, wait: impl FnMut()) {
+        // SAFETY: the thing stays while this handle is counted.
+        let is_last = unsafe { thing.as_ref() }.handles().drop_one();
+        if is_last {
+            // SAFETY: one thread only drops the last handle.
+            unsafe { self.close(thing, wait) };
+        }
+    }
+
+    /// Leaves the lane in which a permit has just ended, as [`LaneUse::end_permit`] has returned. The last access
+    /// of this thread to the thing of that lane.
+    ///
+    /// # Safety
+    /// The calling thread must be in an operation in that lane.
+    #[inline]
+    pub(crate) unsafe fn leave(&self, lane: NonNull<LaneUse>, is_closed: bool) {
+        // SAFETY: the thing stays while this lane is busy.
+        unsafe { lane.as_ref() }.leave();
+        if is_closed {
+            self.give_back();
+        }
+    }
+
     /// The last handle of `thing` is gone. Calls `wait` while a thread has yet to end its operation.
     ///
     /// # Safety
     /// It must have been the last, and no other thread may do this.
-    pub(crate) unsafe fn close(&self, thing: NonNull<T>, mut wait: impl FnMut()) {
+    unsafe fn close(&self, thing: NonNull<T>, mut wait: impl FnMut()) {
         {
             // SAFETY: nothing takes it apart before it is in the list, below.
             let thing = unsafe { thing.as_ref() };
@@ -83,8 +110,9 @@ impl<T: Retire> Retired<T> {
     }
 
     /// Takes those apart that nothing holds any more.
+    #[cold]
     pub(crate) fn give_back(&self) {
-        run_until_no_new_requests(&self.reasons, || {
+        run_until_no_new_requests(&self.requests, || {
             // AcqRel: see `run_until_no_new_requests`.
             let mut next = self.first.swap(ptr::null_mut(), Ordering::AcqRel);
             while let Some(thing) = NonNull::new(next) {

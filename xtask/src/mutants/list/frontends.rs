@@ -1,4 +1,4 @@
-//! Who has joined, and who still needs a seat.
+//! Who has joined, and which memberships are still needed.
 
 use super::{A_LOCK_ORDERS, Catcher, Mutant, fault};
 
@@ -77,7 +77,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             ".store(permits.wrapping_sub(1), Ordering::Release);",
             ".store(permits.wrapping_sub(1), Ordering::Relaxed);",
         )],
-        Catcher::Model("holding"),
+        Catcher::Model("models::lifetime"),
     ),
     fault(
         "a lane is left without Release",
@@ -86,21 +86,21 @@ pub(super) const FAULTS: &[Mutant] = &[
             "self.busy.store(0, Ordering::Release);",
             "self.busy.store(0, Ordering::Relaxed);",
         )],
-        Catcher::Model("holding"),
+        Catcher::Model("models::lifetime"),
     ),
     fault(
-        "a seat is taken apart while a lane is busy",
+        "a membership is taken apart while a lane is busy",
         HOLD,
         &[(
             "permits == 0 && !lanes.into_iter().any(LaneUse::is_busy)",
             "permits == 0 && { let _ = lanes; true }",
         )],
-        Catcher::Model("holding"),
+        Catcher::Model("models::lifetime"),
     ),
     fault(
-        "who has a seat in hand does not look again when others had reason to",
+        "a thread with memberships in hand does not scan again when another requested it",
         HOLD,
         &[("if now == seen {", "if now >= seen {")],
-        Catcher::Model("holding"),
+        Catcher::Model("models::lifetime"),
     ),
 ];

@@ -142,7 +142,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "                while lane.is_busy() {",
             "                while false && lane.is_busy() {",
         )],
-        Catcher::Model("holding"),
+        Catcher::Model("models::lifetime"),
     ),
     fault(
         "who closes does not see that a lane is busy",
@@ -153,7 +153,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "        fence(Ordering::Release);
 ",
         )],
-        Catcher::Model("holding"),
+        Catcher::Model("models::lifetime"),
     ),
     fault(
         "whether all handles are gone is looked at after the permit's end",
@@ -173,7 +173,7 @@ pub(super) const FAULTS: &[Mutant] = &[
 ",
             ),
         ],
-        Catcher::Model("holding"),
+        Catcher::Model("models::lifetime"),
     )
     .harmless("the lane is busy until `leave`, so the thing stays; the order is the plainer one"),
     fault(
@@ -185,13 +185,13 @@ pub(super) const FAULTS: &[Mutant] = &[
             "                    next = ptr::null_mut();
 ",
         )],
-        Catcher::Model("holding"),
+        Catcher::Model("models::lifetime"),
     ),
     fault(
         "a thing that is still held is not put back",
         RETIRED,
         &[("(true, false) => self.put(thing),", "(true, false) => {}")],
-        Catcher::Model("holding"),
+        Catcher::Model("models::lifetime"),
     ),
     // -- Forks -----------------------------------------------------------------------------------
     fault(

@@ -1,4 +1,4 @@
-//! What handles and permits share is taken apart once, after the last access of any thread.
+//! A thing that handles and permits share is taken apart once, after the last access of any thread.
 //!
 //! Bounds: the closer, or a thread that ends a permit, has to come in between two accesses of another;
 //! two preemptions let two threads do so, and a third thread's end costs none.
@@ -17,7 +17,7 @@ struct Thing {
     handles: HandleCount,
     lanes: [LaneUse; 2],
     next: AtomicPtr<Thing>,
-    /// How often it was taken apart. Read by all who use the thing and written by who takes it apart:
+    /// How often it was taken apart. Each user of the thing reads it, and the thread that takes it apart writes it:
     /// loom fails if one of the reads does not come before.
     apart: UnsafeCell<usize>,
 }
@@ -40,7 +40,7 @@ impl Retire for Thing {
     }
 
     unsafe fn take_apart(this: NonNull<Self>) {
-        // SAFETY: the scene keeps the memory, so that loom can say who comes too late.
+        // SAFETY: the scene keeps the memory, so that loom can name the thread that comes too late.
         unsafe { this.as_ref() }.apart.with_mut(|times| {
             // SAFETY: in no other thread's hands, which is what loom checks here.
             unsafe { *times += 1 };
@@ -71,7 +71,7 @@ impl Scene {
             things: (0..things).map(|_| thing()).collect(),
             retired: Retired {
                 first: AtomicPtr::new(ptr::null_mut()),
-                reasons: AtomicU64::new(0),
+                requests: AtomicU64::new(0),
             },
         };
         for lane in scene.things.iter().flat_map(|thing| &thing.lanes) {
@@ -97,24 +97,19 @@ impl Scene {
         fence(Ordering::SeqCst);
         let is_closed = lane.end_permit(&self.things[thing].handles);
         self.touch(thing);
-        lane.leave();
-        if is_closed {
-            self.retired.give_back();
-        }
+        // SAFETY: this thread is in an operation in the lane.
+        unsafe { self.retired.leave(NonNull::from(lane), is_closed) };
     }
 
     fn drop_handle(&self, thing: usize) {
         self.touch(thing);
-        let handle = &self.things[thing];
-        if handle.handles.drop_one() {
-            // SAFETY: this was the last handle, and the scene outlives its threads.
-            unsafe {
-                self.retired.close(NonNull::from(handle), thread::yield_now);
-            }
+        // SAFETY: each scene drops as many handles as it has made, and outlives its threads.
+        unsafe {
+            (self.retired).drop_handle(NonNull::from(&self.things[thing]), thread::yield_now);
         }
     }
 
-    /// Without anybody who looks once more.
+    /// Checks that no further look is needed.
     fn assert_taken_apart(&self) {
         for thing in &self.things {
             let times = thing.apart.with(|times| {
