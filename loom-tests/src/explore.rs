@@ -13,9 +13,9 @@ pub(crate) fn explore(name: &str, preemptions: usize, scene: impl Fn() + Sync + 
     println!("{name}: {executions} executions, {:.1?}", start.elapsed());
 }
 
-/// Runs `scene` with a death after 0, 1, 2, ... accesses, until nobody dies of it any more.
+/// Runs `scene` with a death after 0, 1, 2, ... accesses, until no process dies of it any more.
 ///
-/// The scene is told after how many, and returns whether somebody died.
+/// The scene is told after how many, and returns whether a process died.
 pub(crate) fn explore_deaths(
     name: &str,
     preemptions: usize,
@@ -27,7 +27,7 @@ pub(crate) fn explore_deaths(
     println!("{name}: {points} points of death, {executions} executions, {took:.1?}");
 }
 
-/// The same for two deaths, one after the other: of whoever acts first, and of its reaper.
+/// The same for two deaths, one after the other: of the process that acts first, and of its reaper.
 pub(crate) fn explore_two_deaths(
     name: &str,
     preemptions: usize,
@@ -72,7 +72,7 @@ fn deaths(
             }
         });
         if !died.load(Ordering::Relaxed) {
-            assert!(accesses > 0, "nobody ever died");
+            assert!(accesses > 0, "no process ever died");
             return (accesses, executions);
         }
     }

@@ -7,7 +7,7 @@
 //!
 //! Run them with `cargo xtask loom`.
 #![cfg(test)]
-#![allow(dead_code)] // what ships has uses that no model has
+#![allow(dead_code)] // the library uses functions that no model uses
 
 #[path = "../../src/algorithm/mod.rs"]
 mod algorithm;

@@ -284,13 +284,13 @@ impl Scene {
         }
     }
 
-    /// Returns what the dead held. Says how many they were.
+    /// Reaps. Returns how many frontends were dead.
     pub(crate) fn reap(&self) -> usize {
         let Ok(returned) = self.registry().reap(self);
         returned.frontends
     }
 
-    /// Opens: reaps, and waits for others who do.
+    /// Opens: reaps, and waits for others that do.
     pub(crate) fn open(&self) {
         let pause = || {
             loom::thread::yield_now();
@@ -329,7 +329,7 @@ impl Scene {
         assert_eq!(being_placed, (0, 0), "none is being placed");
     }
 
-    /// What the lanes of a slot hold on an engine.
+    /// The requests that the lanes of a slot hold on an engine.
     pub(crate) fn ledger(&self, slot: usize, engine: usize) -> Ledger {
         self.registry().ledger(slot, engine)
     }

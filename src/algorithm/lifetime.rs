@@ -1,27 +1,27 @@
-//! Who still needs a thing that many threads share: handles of it, which are counted one by one, and
+//! How long a thing lives that many threads share: as long as it has handles, which are counted one by one, and
 //! permits, which come and go with every request and are counted by lanes.
 //!
 //! One count that every request changes twice would cost as much as the request itself, and all
 //! threads of a process would fight for its line. So each lane counts its own permits with plain
 //! stores: those that were made in it less those that ended in it. Only the sum over the lanes means
-//! anything, and nobody forms it before the last handle is gone.
+//! anything, and no thread forms it before the last handle is gone.
 //!
 //! # Why the sum can be trusted then
 //!
-//! Without a handle no permit is made any more, so every lane's count only falls, and what is read of
-//! it is never less than what it will be. If the sum of what was read is zero, then it was zero when
+//! Without a handle no permit is made any more, so every lane's count only falls, and a count that was read
+//! is never less than it will be later. If the sum of the counts that were read is zero, then it was zero when
 //! the last lane was read, and every permit has ended. Some thread may still be leaving its
-//! operation; its lane is busy until its very last access. Who has seen its count fall sees that it
-//! is busy (Release and Acquire of the count), and who has seen it idle after that may take the thing
-//! apart (Release and Acquire of the flag).
+//! operation; its lane is busy until its very last access. A thread that has seen the lane's count fall sees that
+//! the lane is busy (Release and Acquire of the count), and one that has seen the lane idle after that may take the
+//! thing apart (Release and Acquire of the flag).
 //!
-//! # Who looks
+//! # Which thread forms the sum
 //!
-//! A thread that ends a permit looks whether the last handle is gone (*closed*), and if so has to
-//! look for the sum itself. One that was too early to see it was busy when it looked, so whoever
-//! closes waits until each lane was idle once, and looks after that. Should the machine let a thread
-//! see "open" and the closer "idle" all the same, the thing is taken apart later, by the next who
-//! looks, never earlier.
+//! A thread that ends a permit checks whether the last handle is gone (*closed*), and if so has to
+//! form the sum itself. A thread that was too early to see "closed" was busy when it checked, so the closer
+//! waits until each lane was idle once, and forms the sum after that. Should the machine let a thread
+//! see "open" and the closer "idle" all the same, the thing is taken apart later, by the next thread that forms
+//! the sum, never earlier.
 
 pub(crate) mod retired;
 
@@ -99,7 +99,7 @@ impl LaneUse {
     /// signal handler has interrupted it.
     #[inline]
     pub(crate) fn enter_own(&self) -> bool {
-        // Relaxed, both: nobody else sets the flag.
+        // Relaxed, both: no other thread sets the flag.
         let free = self.busy.load(Ordering::Relaxed) == 0;
         if free {
             self.busy.store(1, Ordering::Relaxed);
@@ -167,12 +167,12 @@ pub(crate) fn is_unused<'a>(lanes: impl Iterator<Item = &'a LaneUse> + Clone) ->
 /// Runs `pass` over things that wait for their last permit, and again if another thread requested one
 /// meanwhile.
 ///
-/// A pass takes all that wait and puts back what is still held, each by a read-modify-write that
-/// acquires and releases. Somebody who finds nothing there because a pass has taken it may go: whoever
-/// puts a thing back after that sees their reason, and runs once more.
+/// A pass takes all things that wait and puts back those that are still held, each by a read-modify-write that
+/// acquires and releases. A thread that finds nothing there because a pass has taken it may go: the thread that
+/// puts a thing back after that sees the request, and runs once more.
 pub(crate) fn run_until_no_new_requests(requests: &AtomicU64, mut pass: impl FnMut()) {
-    // AcqRel, here and below: who finds nothing has given its reason before it looked; who puts
-    // something back acquires that look, and with it the reason. A read-modify-write reads no old one.
+    // AcqRel, here and below: a thread that finds nothing has made its request before it looked; one that puts
+    // something back acquires that look, and with it the request. A read-modify-write reads no old one.
     let mut seen = requests.fetch_add(1, Ordering::AcqRel).wrapping_add(1);
     loop {
         pass();

@@ -21,7 +21,7 @@
 //! instant, or will be without a further step 3, has been added up. What finishes meanwhile only makes the sum
 //! too large. A slot that is used for the first time is no exception: how many there are is read after w.
 //!
-//! *What it costs in exactness.* A request between its engine's row and being taken off is in both sums. One
+//! *The cost in exactness.* A request between its engine's row and being taken off is in both sums. One
 //! that finds room but for those that are being placed looks again for a moment, until they have been. A
 //! process that is stopped there keeps one place from others, and so does one that has died there until it is
 //! reaped, which a refusal has done.
@@ -33,10 +33,10 @@
 //! are caps, then writes them, then takes that back if there are none, then moves the version on and rewrites all
 //! rows, twice. (In this order, so that a process which dies there leaves no cap that is not heeded.) Let a request count on
 //! row j after it has returned. Then it was chosen by the word of the second rewrite of j or a later one, so
-//! all that it has read after that word, the hints and the caps, is what was written before. That is why one
+//! the hints and the caps, which it has read after that word, are those that were written before it. That is why one
 //! rewrite would do for a cap that is lowered. The other one is for a table that had none: requests that were
-//! not reserved are counted until the first rewrite of their row, and whoever reads the rows in step 2 must read
-//! them after all of these.
+//! not reserved are counted until the first rewrite of their row, and step 2 must read the rows
+//! after all of these.
 
 use super::rows::Rows;
 use super::total::{Full, Taken, Total};
@@ -85,7 +85,7 @@ impl Rows<'_> {
             if placed {
                 return Ok(choice.engine);
             }
-            // Somebody else's request was counted there meanwhile.
+            // Another request was counted there meanwhile.
             backoff.spin();
         }
     }
@@ -101,7 +101,7 @@ impl Rows<'_> {
         Ok(placed)
     }
 
-    /// Counts a request on the table's own row, unless the table is at a cap. Returns what was counted.
+    /// Counts a request on the table's own row, unless the table is at a cap. Returns the amount that was counted.
     fn reserve(&self, me: LaneId, change: Amount) -> Result<Amount, Full> {
         /// How often those are waited for that are being placed, which takes each a moment if it is not
         /// stopped.
@@ -134,7 +134,7 @@ impl Rows<'_> {
         }
     }
 
-    /// What is in flight on all engines, each as it is when it is read; tokens only if they are asked for.
+    /// Adds up the counts of all engines, each as it is when it is read; tokens only if they are asked for.
     pub(crate) fn taken(&self, with_tokens: bool) -> Taken {
         (0..self.in_use(self.hints()))
             .map(|engine| match with_tokens {

@@ -1,13 +1,13 @@
-//! Who has joined: slots, their lanes, and what becomes of them when their frontend dies.
+//! The registry of frontends: slots, their lanes, and how these are freed when their frontend dies.
 //!
 //! A slot belongs to the process that holds its *lock*, and the kernel drops that lock with the
-//! process. The lock also says what its holder is: a *visitor*, who has yet to see whose the slot is
-//! or reaps it, or the slot's *frontend*. A joiner takes the lock as a visitor and becomes the
+//! process. The lock also says what its holder is: the slot's *frontend*, or a *visitor*: a process that reaps
+//! the slot, or has yet to read its word. A joiner takes the lock as a visitor and becomes the
 //! frontend while the word still says vacant. So lock and word together leave no doubt:
 //!
 //! | lock | word | meaning |
 //! |---|---|---|
-//! | free | vacant | nobody; may be taken |
+//! | free | vacant | the slot has no frontend, and may be taken |
 //! | a visitor's | vacant | a process is about to join, or has just reaped |
 //! | a frontend's | vacant | its frontend joins or leaves |
 //! | a frontend's | taken | its frontend lives |
@@ -24,7 +24,7 @@ use super::word::{Amount, LaneId};
 use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
 
-/// What a slot says about itself.
+/// The state of a slot: vacant, taken or being reaped, and how often it was joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(transparent)]
 pub(crate) struct SlotWord(u64);
@@ -95,7 +95,7 @@ impl Slot {
     }
 }
 
-/// What the holder of a slot's lock is.
+/// The kind of process that holds a slot's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holder {
     /// The slot's frontend.
@@ -104,7 +104,7 @@ pub(crate) enum Holder {
     Visitor,
 }
 
-/// The locks that tell who lives. The kernel's in the table; a model's under loom.
+/// The locks that say which frontends live: the kernel's in the table, a model's under loom.
 pub(crate) trait Locks {
     /// Why the lock could not be asked for.
     type Error;
@@ -115,14 +115,14 @@ pub(crate) trait Locks {
     /// Makes the visitor that holds the lock of a slot its frontend, without letting go of it.
     fn become_frontend(&self, slot: usize) -> Result<(), Self::Error>;
 
-    /// What holds the lock of a slot at this instant, if anything does.
+    /// The holder of the lock of a slot at this instant, if there is one.
     fn holder(&self, slot: usize) -> Result<Option<Holder>, Self::Error>;
 
     /// Gives the lock of a slot back.
     fn unlock(&self, slot: usize) -> Result<(), Self::Error>;
 }
 
-/// What a reap has returned.
+/// The frontends, requests and tokens that a reap has returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Returned {
     pub(crate) frontends: usize,
@@ -204,8 +204,8 @@ impl Registry<'_> {
         Ok(returned)
     }
 
-    /// Reaps, and then waits for others who are reaping: who died before the call holds nothing when
-    /// this returns. Calls `pause` before each further look, and gives up when that says false.
+    /// Reaps, and then waits for other processes that are reaping. When this returns, no frontend that died before
+    /// the call holds anything. Calls `pause` before each further look, and gives up when that says false.
     pub(crate) fn reap_to_the_end<L: Locks>(
         &self,
         locks: &L,
@@ -220,7 +220,7 @@ impl Registry<'_> {
     }
 
     /// Whether a slot has a dead frontend. After a pass of `reap` that is one whose lock the pass
-    /// found in a visitor's hands, or one who died since.
+    /// found in a visitor's hands, or one that died since.
     fn is_unsettled<L: Locks>(&self, locks: &L) -> Result<bool, L::Error> {
         for slot in 0..self.slots.len() {
             if self.is_alive(slot, || locks.holder(slot))? == Some(false) {
@@ -245,7 +245,7 @@ impl Registry<'_> {
                 return Ok(None);
             }
             let is_held = holder()? == Some(Holder::Frontend);
-            // A word that is the same has been so all the while, for it counts those who join. If it is
+            // A word that is the same has been so all the while, for it counts the joins. If it is
             // not, the lock may have been that of the frontend after this one.
             if slot.word() == word {
                 return Ok(Some(is_held));
@@ -254,14 +254,14 @@ impl Registry<'_> {
         Ok(None)
     }
 
-    /// What the lanes of a slot have done on a row, together.
+    /// Adds up the ledgers of a slot's lanes on a row.
     pub(crate) fn ledger(&self, slot: usize, row: usize) -> Ledger {
         (0..self.lanes_per_slot)
             .map(|lane| self.counter.ledger(self.lane(slot, lane), row))
             .fold(Ledger::default(), Ledger::plus)
     }
 
-    /// What all lanes have ever done on a row. A slot that nobody has joined has done nothing.
+    /// Adds up the ledgers of all lanes on a row. Those of a slot that was never joined are empty.
     pub(crate) fn ledger_of_all(&self, row: usize) -> Ledger {
         (self.slots.iter().enumerate())
             .filter(|(_, slot)| slot.word().joins() > 0)

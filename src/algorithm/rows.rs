@@ -9,13 +9,13 @@
 //!
 //! # What "has returned" promises
 //!
-//! When such a change has returned, no request is counted by what was before. The change
+//! When such a change has returned, no request is counted by the state before it. The change
 //!
 //! 1. changes its row,
 //! 2. moves the *version* in the hints on,
 //! 3. rewrites every other row: it gets a new tag, and keeps all else.
 //!
-//! A choice reads the hints, then the rows, then the hints again, and starts over if that has moved.
+//! A choice reads the hints, then the rows, then the hints again, and starts over if they have changed.
 //! Let a choice of row j count after step 3 has rewritten j. Then the word by which j was chosen is that of
 //! the rewrite or a later one, or the compare-and-swap would fail. So the choice has read j after step 2, and
 //! finds the new version at its second look at the latest. At its first look, too, or it would start over.
@@ -23,10 +23,10 @@
 //!
 //! Rows that take no requests are rewritten, too. If step 3 only looked at one and passed it over, it could
 //! come up right after, by a change that has seen nothing of this one; on machines that reorder a store and
-//! a later load, a choice could see that row up and the version as it was. As it is, who brings the row up
-//! overwrites the rewrite, and who sees the row up sees the version, too.
+//! a later load, a choice could see that row up and the version as it was. As it is, the process that brings the row up
+//! overwrites the rewrite, and a choice that sees the row up sees the version, too.
 //!
-//! # What it costs
+//! # Cost
 //!
 //! A choice pays nothing for the version: it has read the hints twice before there was one. A change
 //! pays one read-modify-write a row, and each choice that it overtakes is made once more.
@@ -41,7 +41,7 @@ use super::word::{MAX_REQUESTS, RowState, Word};
 use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering};
 use bytemuck::{Pod, Zeroable};
 
-/// What a scan needs to know of an engine besides its count, in one word:
+/// The weight and the request cap of an engine, in one word that a scan reads:
 /// weight 32 | 0 (12) | request cap 20.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(transparent)]
@@ -64,7 +64,7 @@ impl Limits {
     }
 }
 
-/// What a scan has to know of the engines as a whole, in one word:
+/// Hints for a scan about all engines together, in one word:
 /// version 29 | cap of the table 1 | any cap of an engine 1 | weights differ 1 | engines in use 32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(transparent)]
@@ -140,8 +140,8 @@ pub(crate) struct Rows<'a> {
 impl<'a> Rows<'a> {
     #[inline]
     pub(crate) fn hints(&self) -> ScanHints {
-        // Acquire: pairs with the Release in `update_hints`. Who sees a slot in use must see it written,
-        // and who sees a version must see the row whose change has moved it on.
+        // Acquire: pairs with the Release in `update_hints`. A scan that sees a slot in use must see it
+        // written, and one that sees a version must see the row whose change has moved it on.
         self.hints.load(Ordering::Acquire)
     }
 
@@ -240,7 +240,7 @@ impl<'a> Rows<'a> {
 
     /// Changes the hints in one step.
     pub(crate) fn update_hints(&self, change: impl Fn(ScanHints) -> ScanHints) {
-        // Relaxed: the compare-and-swap decides, and nothing is read by what the hints says.
+        // Relaxed: the compare-and-swap decides, and no other word is read by what the hints say.
         let mut seen = self.hints.load(Ordering::Relaxed);
         // Release on success: pairs with the Acquire in `hints`. Relaxed on failure: as above.
         while let Err(other) =

@@ -1,4 +1,4 @@
-//! The choice that nearly all requests take: engines of equal weight, compared by what is in flight.
+//! The choice that nearly all requests take: engines of equal weight, compared by their counts.
 //!
 //! One number an engine says all that counts: its word's [rank](Word::rank), and its turn below that
 //! (see [`turn`]). The least of these numbers is the choice, ties included, so the loop is two loads and a
@@ -11,7 +11,7 @@ use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering};
 
 /// The bits of an engine's number in a [`turn`].
 pub(crate) const ENGINE_BITS: u32 = 12;
-/// The bits of a turn above them: what a rank leaves.
+/// The bits of a turn above them: those that a rank leaves.
 pub(crate) const TURN_BITS: u32 = 30;
 const _: () = assert!((1_i64 << (ENGINE_BITS + TURN_BITS)) - 1 == BELOW_RANK);
 
@@ -42,7 +42,7 @@ impl Rows<'_> {
     ///
     /// Tokens have no say in which engine that is, only in whether it has room for them. If it has, then no
     /// other engine's tokens matter. `turns` has a [`turn`] for each engine.
-    #[inline(always)] // what is known of the tokens where it is called makes half of it go away
+    #[inline(always)] // a caller that knows the tokens makes half of it go away
     pub(crate) fn choose_by_count(
         &self,
         turns: &[AtomicU64],

@@ -3,7 +3,7 @@
 //! A sequence and a few copies (the kernel calls the two-copy form a *seqcount latch*). Publication
 //! n lies in copy `n % COPIES`, and `sequence` is the number of the last complete one. The publisher
 //! writes the oldest copy, then advances the sequence. One that dies or stops half-way has only
-//! touched a copy that nobody is sent to; the next writes that copy again from its start.
+//! touched a copy that no reader is sent to; the next publisher writes that copy again from its start.
 //!
 //! A reader takes the sequence n, reads copy `n % COPIES`, then takes the sequence again. That copy
 //! is touched next by publication `n + COPIES`, which starts after `n + COPIES - 1` is complete, so
@@ -11,7 +11,7 @@
 //! publication during a read makes the reader read again; with [`COPIES`] it takes three.
 //!
 //! The number shares its word with one bit that the publisher has put on the publication as
-//! a whole. Who needs to know no more than that, which is most who route, reads that one word.
+//! a whole. Most routes need no more than that, and read that one word.
 //!
 //! The data is read with relaxed atomics between an acquire load and an acquire fence (Boehm, "Can
 //! seqlocks get along with programming language memory models?", MSPC 2012).
@@ -82,7 +82,7 @@ impl<'a, const HEAD: usize> SeqLatch<'a, HEAD> {
             .unwrap_or(Err(Unread::Overtaken))
     }
 
-    /// One try of [`read`](Self::read): who is in a hurry goes on there only if this was overtaken.
+    /// One try of [`read`](Self::read): the hot path calls `read` only if this try was overtaken.
     #[inline(always)] // or what it returns passes through memory
     pub(crate) fn try_read<'r, T>(
         &'r self,

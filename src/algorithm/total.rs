@@ -1,4 +1,4 @@
-//! The caps of the table as a whole, and what is in flight on all engines together.
+//! The caps of the table as a whole, and the counts of all engines together.
 
 use super::word::{Amount, Word};
 use crate::algorithm::primitive::{AtomicU64, Ordering};
@@ -65,7 +65,7 @@ impl Total {
         self.requests.is_none() && self.tokens.is_none()
     }
 
-    /// What of a request has to be reserved.
+    /// The part of a request that has to be reserved.
     pub(super) fn share(&self, change: Amount) -> Amount {
         Amount::new(
             self.requests.map_or(0, |_| change.requests()),
@@ -73,7 +73,7 @@ impl Total {
         )
     }
 
-    /// What there is no room for beside what is taken.
+    /// The cap below which there is no room for a change, if there is one.
     pub(super) fn full(&self, taken: Taken, change: Amount) -> Option<Full> {
         let fits = |cap: Option<u32>, taken: u64, more: i64| {
             cap.is_none_or(|cap| taken.saturating_add_signed(more) <= u64::from(cap))
@@ -87,7 +87,7 @@ impl Total {
     }
 }
 
-/// What is in flight on all engines together.
+/// The requests in flight on all engines together, and their tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Taken {
     pub(crate) requests: u64,
@@ -103,7 +103,7 @@ impl Taken {
     }
 }
 
-/// What there is no room for.
+/// The kind of cap that is in the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Full {
     /// One more request.

@@ -1,4 +1,4 @@
-//! What `verify` sees while others go on.
+//! `verify` finds no fault while other processes go on.
 //!
 //! Bounds: two preemptions let the operation come in between any two loads of the look, and the look
 //! between any two stores of the operation.

@@ -1,5 +1,5 @@
 //! The choice against changes that make another engine more attractive: once such a change has returned,
-//! no request is counted by what was before.
+//! no request is counted by the state before it.
 //!
 //! Bounds: the change has to come in between two accesses of the route, and the route between two of the
 //! change; three preemptions let each do so once and go on.

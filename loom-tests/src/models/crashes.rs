@@ -199,7 +199,7 @@ fn k1_death_after_an_operation_that_is_helped() {
 fn k1_death_after_many_operations_with_a_late_helper() {
     // Enough operations for narrow tags to come round while a helper sleeps: the word that it has
     // loaded is by an operation of the same tag as the one in which its writer dies. The first one
-    // has tokens, or nobody would help.
+    // has tokens, or no process would help.
     explore_deaths("death after many operations", 1, |accesses| {
         let before = |scene: &Scene, slot| _ = scene.route(slot, 5);
         let victim = |scene: &Scene, slot| {
@@ -259,7 +259,7 @@ fn k1_death_in_a_change_of_state() {
 
 #[test]
 fn k1_death_of_the_reaper() {
-    // Two permits with tokens to take back, and somebody else who goes on with the same engine.
+    // Two permits with tokens to take back, and another process that goes on with the same engine.
     explore_deaths("death of the reaper", 3, |accesses| {
         let scene = Arc::new(Scene::new(1, 2));
         let (dead, survivor) = (scene.join(), scene.join());

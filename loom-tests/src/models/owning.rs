@@ -1,4 +1,4 @@
-//! A lane has one owner at a time, and who gets it after a thread that has ended sees all that this did.
+//! A lane has one owner at a time, and the next owner sees all that a thread did in it which has ended.
 //!
 //! Bounds: two preemptions; three threads, of which one ends before or while the others look for a
 //! lane, and two thread slots, so that a slot is used again.
@@ -14,7 +14,7 @@ use std::sync::Arc;
 struct Lane {
     owner: Owner,
     hold: LaneUse,
-    /// What an owner does in its lane without a locked instruction: loom fails if two do so unordered.
+    /// The accesses of an owner to its lane without a locked instruction: loom fails if two do so unordered.
     uses: UnsafeCell<usize>,
 }
 

@@ -32,7 +32,7 @@ fn publish(scene: &Scene, numbers: impl IntoIterator<Item = u64>) {
 
 #[test]
 fn s1_a_reader_against_a_publisher() {
-    // The fifth publication is the first to touch a copy that somebody may be reading.
+    // The fifth publication is the first to touch a copy that a reader may be reading.
     explore("read against publish", 3, || {
         let scene = Arc::new(Scene::new(1, 1));
         publish(&scene, 1..=2);

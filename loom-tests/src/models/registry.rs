@@ -30,7 +30,7 @@ fn k1_join_against_leave_against_reap() {
         reaper.join().unwrap();
         scene.reap();
         scene.assert_counts(&[]);
-        // Who has joined holds its slot; the other one is free.
+        // The one that has joined holds its slot; the other slot is free.
         let other = scene.join();
         assert_ne!(joined, Some(other));
     });
