@@ -13,6 +13,16 @@ const VLLM: [&str; 4] = ["0.9.1.post2", "0.9.2.post2", "0.12.0", "0.32.0"];
 /// Where they lie, below the root of the sources.
 const RELEASES: &str = "target/vllm-releases";
 
+/// The systems that take the wheel: those with the glibc of 2012, 2.17, or a newer one.
+const SYSTEMS: &str = "manylinux2014";
+
+/// The version of glibc after `2.` that these systems have at least.
+const GLIBC: u32 = 17;
+
+/// The linker that knows old versions of glibc. It is large, and not there for every machine, so the
+/// wheel is built without it where it cannot be installed.
+const ZIG: &str = "ziglang>=0.13,<0.18";
+
 const NO_PYTHON: &str =
     "there is no python3 of version 3.10 or later that has the module venv with pip";
 
@@ -130,19 +140,99 @@ fn rust() -> Result<(), Failed> {
         .run()
 }
 
-/// Builds the wheel by a maturin, and tells where it is.
+/// Builds the source package, and has pip build the wheel from that, in a directory of its own: so the
+/// source package has all that a build needs. Returns where the wheel is. `maturin` is the one of the
+/// environment.
 pub(crate) fn wheel(maturin: &Path) -> Result<PathBuf, Failed> {
-    wheel_of(maturin, root())
+    let tools = maturin.parent().unwrap_or(Path::new(""));
+    let [manifest, target, out, zig] = [
+        "python/Cargo.toml",
+        "target/python",
+        "target/python-wheels",
+        "target/python-zig",
+    ]
+    .map(|path| root().join(path));
+    remove(&out)?;
+    let sources = source_package(maturin, &manifest, &out)?;
+    let for_old_systems = program("zig", tools.join("pip"), ["install", "--quiet", ZIG]).run();
+    let how = match &for_old_systems {
+        Ok(()) => format!("--locked --zig --compatibility {SYSTEMS}"),
+        Err(_) => "--locked".to_owned(),
+    };
+    // With the tools that are installed, so that nothing is downloaded. Without the cache, in which pip
+    // would find the wheel of an older source package by the same path.
+    let build = [
+        "wheel",
+        "--quiet",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-cache-dir",
+        "--wheel-dir",
+    ]
+    .map(AsRef::as_ref)
+    .into_iter()
+    .chain([out.as_os_str(), sources.as_os_str()]);
+    program("the wheel", tools.join("pip"), build)
+        .env("PATH", &path_with(tools)?)
+        .env("MATURIN_PEP517_ARGS", &how)
+        .env("CARGO_TARGET_DIR", &target.display().to_string())
+        .env("ZIG_GLOBAL_CACHE_DIR", &zig.display().to_string())
+        .env("CARGO_ZIGBUILD_CACHE_DIR", &zig.display().to_string())
+        .run()?;
+    let wheel = only(&out, "whl")?;
+    match for_old_systems {
+        Ok(()) => old_systems_take(tools, &wheel)?,
+        Err(failed) => println!("-- the wheel is for systems as new as this one ({failed})"),
+    }
+    Ok(wheel)
 }
 
-/// Builds the wheel of the sources that lie there.
+/// Builds the source package, and returns where it is.
+fn source_package(maturin: &Path, manifest: &Path, out: &Path) -> Result<PathBuf, Failed> {
+    let mut build = Command::new(maturin);
+    build.args(["sdist", "--manifest-path"]).arg(manifest);
+    build.arg("--out").arg(out);
+    // It passes on what cargo says of manifests without addresses of pages, so this is for errors only.
+    let built = build.output().map_err(|error| failed(maturin, &error))?;
+    match built.status.success() {
+        true => only(out, "gz"),
+        false => Err(Failed(format!(
+            "the source package: {}",
+            String::from_utf8_lossy(&built.stderr)
+        ))),
+    }
+}
+
+/// Fails if the wheel is not named for old systems, or needs a newer C library than they have.
+fn old_systems_take(tools: &Path, wheel: &Path) -> Result<(), Failed> {
+    let name = wheel.display().to_string();
+    let show = ["show", &name];
+    let report = program("the systems", tools.join("auditwheel"), show).output()?;
+    match needed_glibc(&String::from_utf8_lossy(&report)) {
+        _ if !name.contains(SYSTEMS) => Err(Failed(format!("{name} is not for {SYSTEMS}"))),
+        Some(minor) if minor <= GLIBC => Ok(()),
+        Some(minor) => Err(Failed(format!(
+            "{name} needs glibc 2.{minor}, and {SYSTEMS} has 2.{GLIBC}"
+        ))),
+        None => Err(Failed(format!(
+            "auditwheel does not tell which glibc {name} needs"
+        ))),
+    }
+}
+
+/// The version of glibc after `2.` that a wheel needs by the versions of its symbols, as auditwheel
+/// reports it.
+fn needed_glibc(report: &str) -> Option<u32> {
+    let (_, rest) = report.split_once("\"manylinux_2_")?;
+    let (minor, _) = rest.split_once('_')?;
+    minor.parse().ok()
+}
+
+/// Builds the wheel of the sources that lie there, for this machine.
 fn wheel_of(maturin: &Path, sources: &Path) -> Result<PathBuf, Failed> {
     let [manifest, target, out] =
         ["python/Cargo.toml", "target/python", "target/python-wheels"].map(|p| sources.join(p));
-    // So that the one that is there afterwards is the new one.
-    if out.exists() {
-        fs::remove_dir_all(&out).map_err(|error| failed(&out, &error))?;
-    }
+    remove(&out)?;
     let build = ["build", "--quiet", "--release", "--locked"].map(AsRef::as_ref);
     let places = [
         ("--manifest-path", &manifest),
@@ -154,11 +244,33 @@ fn wheel_of(maturin: &Path, sources: &Path) -> Result<PathBuf, Failed> {
         .flat_map(|(option, path)| [option.as_ref(), path.as_os_str()]);
     let build = build.into_iter().chain(places);
     program("the wheel", maturin, build).run()?;
-    let wheels = fs::read_dir(&out).map_err(|error| failed(&out, &error))?;
-    let is_wheel = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "whl");
-    (wheels.flatten().map(|entry| entry.path()))
-        .find(is_wheel)
-        .ok_or_else(|| Failed(format!("maturin left no wheel in {}", out.display())))
+    only(&out, "whl")
+}
+
+/// Removes a directory, so that what is in it afterwards is new.
+fn remove(directory: &Path) -> Result<(), Failed> {
+    match directory.exists() {
+        true => fs::remove_dir_all(directory).map_err(|error| failed(directory, &error)),
+        false => Ok(()),
+    }
+}
+
+/// The file in a directory whose name ends in this.
+fn only(directory: &Path, extension: &str) -> Result<PathBuf, Failed> {
+    let entries = fs::read_dir(directory).map_err(|error| failed(directory, &error))?;
+    (entries.flatten().map(|entry| entry.path()))
+        .find(|path| path.extension().is_some_and(|is| is == extension))
+        .ok_or_else(|| Failed(format!("{}: no .{extension} is there", directory.display())))
+}
+
+/// The variable `PATH` with this directory before all others.
+fn path_with(first: &Path) -> Result<String, Failed> {
+    let others = env::var_os("PATH").unwrap_or_default();
+    let all = [first.to_owned()]
+        .into_iter()
+        .chain(env::split_paths(&others));
+    let joined = env::join_paths(all).map_err(|error| Failed(format!("PATH: {error}")))?;
+    Ok(joined.to_string_lossy().into_owned())
 }
 
 /// Downloads the wheel of a release of vLLM, to be read, unless it is there.
@@ -190,4 +302,21 @@ pub(crate) fn root() -> &'static Path {
 
 fn failed(path: &Path, error: &std::io::Error) -> Failed {
     Failed(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_glibc_that_a_wheel_needs_is_read_from_the_report() {
+        let report = |tag: &str| {
+            format!(
+                "a.whl\nis consistent with the following platform tag:\n\"{tag}\".\n\nThe wheel"
+            )
+        };
+        assert_eq!(needed_glibc(&report("manylinux_2_17_x86_64")), Some(17));
+        assert_eq!(needed_glibc(&report("manylinux_2_34_aarch64")), Some(34));
+        assert_eq!(needed_glibc(&report("linux_x86_64")), None);
+    }
 }
