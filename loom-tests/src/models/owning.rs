@@ -119,3 +119,22 @@ fn as_many_living_threads_as_lanes_have_one_each() {
         assert_ne!(one, other);
     });
 }
+
+#[test]
+fn a_thread_that_is_counted_as_ended_has_ended() {
+    explore("an end that is counted", 3, || {
+        let scene = Scene::new(2, 1);
+        let other = {
+            let scene = Arc::clone(&scene);
+            thread::spawn(move || scene.live())
+        };
+        let me = scene.threads().begin().unwrap();
+        let ended = scene.threads().ended();
+        let lane = scene.claim(me);
+        assert!(
+            ended == 0 || lane.is_some(),
+            "the lane of the other is free"
+        );
+        other.join().unwrap();
+    });
+}
