@@ -1,50 +1,27 @@
-//! The burst example keeps what the README says of it.
+//! Checks that the burst example shows what the README says of it.
 
 use crate::step::{Failed, cargo};
 use serde_json::Value;
 
-/// Runs the example once, small, and once with a killed frontend, and looks at its numbers.
+/// Runs the example, small, and with a frontend that is killed, and checks its numbers.
 pub(crate) fn check() -> Result<(), Failed> {
-    let plain = results(&[
-        "--engines",
-        "4",
-        "--frontends",
-        "4",
-        "--requests",
-        "256",
-        "--rounds",
-        "2",
-    ])?;
+    let plain = results("--engines 4 --frontends 4 --requests 256 --rounds 2")?;
     for strategy in ["overwrite", "scaled", "floor", "headcount"] {
         find(&plain, strategy)?;
     }
     exact(&plain, 0)?;
-    let odd = results(&[
-        "--engines",
-        "7",
-        "--frontends",
-        "8",
-        "--requests",
-        "500",
-        "--rounds",
-        "2",
-        "--strategy",
-        "headcount",
-    ])?;
-    exact(&odd, 1)?;
-    let killed = results(&["--kill", "--strategy", "headcount"])?;
-    number(find(&killed, "headcount")?, "leaked").and_then(|leaked| match leaked {
-        0 => Ok(()),
-        _ => Err(Failed(format!("{leaked} requests leaked after a kill"))),
-    })?;
-    killed_comes_first()
+    let odd = "--engines 7 --frontends 8 --requests 500 --rounds 2 --strategy headcount";
+    exact(&results(odd)?, 1)?;
+    let killed = results("--kill --strategy headcount")?;
+    match number(find(&killed, "headcount")?, "leaked")? {
+        0 => killed_comes_first(),
+        leaked => Err(Failed(format!("{leaked} requests leaked after a kill"))),
+    }
 }
 
-/// What became of the killed frontend's requests stands before how bursts were split.
+/// Fails unless the killed frontend's requests stand before how bursts were split.
 fn killed_comes_first() -> Result<(), Failed> {
-    let mut arguments = vec!["run", "--release", "--quiet", "--example", "burst", "--"];
-    arguments.extend(["--kill", "--strategy", "headcount", "--rounds", "1"]);
-    let output = cargo("the burst example", &arguments).output()?;
+    let output = run("--kill --strategy headcount --rounds 1")?;
     let shown = String::from_utf8_lossy(&output);
     match (shown.find("got SIGKILL"), shown.find("Each burst:")) {
         (Some(killed), Some(bursts)) if killed < bursts => Ok(()),
@@ -52,20 +29,15 @@ fn killed_comes_first() -> Result<(), Failed> {
     }
 }
 
-fn results(options: &[&str]) -> Result<Value, Failed> {
-    let mut arguments = vec![
-        "run",
-        "--release",
-        "--quiet",
-        "--example",
-        "burst",
-        "--",
-        "--json",
-    ];
-    arguments.extend(options);
-    let output = cargo("the burst example", &arguments).output()?;
-    serde_json::from_slice(&output)
+fn results(options: &str) -> Result<Value, Failed> {
+    serde_json::from_slice(&run(&format!("--json {options}"))?)
         .map_err(|error| Failed(format!("the burst example printed no JSON: {error}")))
+}
+
+/// Runs the example and returns what it prints.
+fn run(options: &str) -> Result<Vec<u8>, Failed> {
+    let run = format!("run --release --quiet --example burst -- {options}");
+    cargo("the burst example", &run).output()
 }
 
 /// Fails unless headcount split every burst with at most this spread, and leaked nothing.

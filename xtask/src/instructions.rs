@@ -41,17 +41,9 @@ fn is_installed() -> bool {
 
 /// The program whose instructions are counted.
 fn build() -> Result<PathBuf, Failed> {
-    let arguments = [
-        "build",
-        "--release",
-        "--package",
-        "headcount-benches",
-        "--bin",
-        "instructions",
-        "--message-format",
-        "json",
-    ];
-    let output = cargo("the program that is counted", &arguments).output()?;
+    let build =
+        "build --release --package headcount-benches --bin instructions --message-format json";
+    let output = cargo("the program that is counted", build).output()?;
     let messages = String::from_utf8_lossy(&output);
     (messages.lines())
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())

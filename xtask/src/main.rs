@@ -1,11 +1,14 @@
-//! What is run on this project, by `cargo xtask NAME`.
+//! The tasks of this project, run by `cargo xtask NAME`.
 
 mod burst;
+mod checks;
 mod http_bench;
 mod instructions;
 mod mutants;
 mod performance;
 mod picture;
+mod progress;
+mod proofs;
 mod python;
 #[cfg(test)]
 mod rooms;
@@ -13,57 +16,61 @@ mod step;
 mod vllm;
 
 use clap::Parser;
+use progress::Part;
 use std::process::ExitCode;
-use step::{Checked, Failed, cargo};
+use step::Failed;
 
-/// Runs the project's checks.
+/// Runs the project's checks, proofs and benchmarks.
 #[derive(Parser, Debug)]
-#[command(name = "cargo xtask")]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Task {
-    /// What every change has to pass, and runs on a fresh machine: format, lints, documentation, unit,
-    /// integration and documentation tests, the burst example, and with Python the package.
+    /// Checks what every change has to pass: format, lints, documentation, tests, packages, the burst
+    /// example and, if there is a Python, the Python package.
     Test,
-    /// What takes longer: all models, kills at every 101st instruction, steps at every 11th, a minute's
-    /// soak, and with valgrind the instruction counts.
+    /// Runs what takes longer: all models, a kill at every 101st instruction, a stop at every 11th, a soak
+    /// of a minute and, if there is a valgrind, the instruction counts.
     Proof,
-    /// The loom models of the algorithms: all interleavings within stated bounds.
+    /// Runs the loom models of the algorithms: all interleavings within stated bounds.
     Loom {
-        /// Only models whose name contains this.
+        /// Run only models whose name contains this.
         filter: Option<String>,
     },
-    /// Puts deliberate faults into a copy of the sources, one at a time, and shows what catches each.
+    /// Puts deliberate faults into a copy of the sources, one at a time, and runs the test that has to catch
+    /// each.
     Mutants {
-        /// Only faults whose name contains this.
+        /// Put in only faults whose name contains this. Those that weaken an ordering are named by
+        /// file and function, as in "counter.rs, attempt 1".
         filter: Option<String>,
     },
-    /// Kills a process at every instruction of every operation; then stops one at every instruction, and
-    /// has another process act there.
+    /// Kills a process at every instruction of every operation. Then stops one at every instruction while
+    /// another process acts.
     Crash {
-        /// Only every so-manieth instruction.
-        #[arg(long, default_value_t = 1)]
+        /// Kill or stop at every N-th instruction only.
+        #[arg(long, value_name = "N", default_value_t = 1)]
         every: usize,
-        /// Only the one or the other.
+        /// Run only the kills, or only the steps.
         #[arg(long)]
         only: Option<Only>,
-        /// Only operations and pairs of them whose name contains this: Route, Join, Reap-Open and so on.
+        /// Take only operations, and pairs of them, whose name contains this: Route, Join, Reap-Open.
         #[arg(default_value = "")]
         operation: String,
     },
-    /// Runs frontends at full speed while processes are killed, stopped and forked, and counts by hand.
+    /// Runs frontends at full speed while processes are killed, stopped and forked, and compares the counts
+    /// with its own.
     Soak {
-        /// How long.
+        /// Run for so many seconds.
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
     /// Puts `headcount-server` and nginx under the same load, and kills their workers.
     HttpBench {
-        /// How often; the medians are shown.
+        /// Run so many rounds, and show the medians.
         #[arg(long, default_value_t = 3)]
         rounds: usize,
-        /// How long each load lasts.
+        /// Let each load last so many seconds.
         #[arg(long, default_value_t = 8)]
         seconds: u64,
-        /// Requests a second of the open loop.
+        /// Send so many requests a second in the open loop.
         #[arg(long, default_value_t = 1000)]
         rate: usize,
     },
@@ -74,15 +81,15 @@ enum Task {
         #[arg(long)]
         record: bool,
     },
-    /// Measures anew all that docs/performance.md shows, and draws it. Best on a quiet machine.
+    /// Measures anew all that docs/performance.md shows, and draws it. Run it on a quiet machine.
     Performance,
-    /// Draws the charts of docs/performance.md from the results that are there.
+    /// Draws the charts of docs/performance.md from the recorded results.
     Charts,
     /// Takes docs/top.svg anew: `headcount top` in tmux, over a minute of real requests.
     Picture,
     /// Builds the Python package and tests it.
     Python,
-    /// Serves a tiny model with a real vLLM, stock and with the plugin, and shows what each engine got.
+    /// Serves a tiny model with a real vLLM, without the plugin and with it, and shows what each engine got.
     /// Installs some 7 GB under target/ the first time.
     VllmE2e,
 }
@@ -94,163 +101,62 @@ enum Only {
     Steps,
 }
 
+impl Task {
+    fn parts(self) -> Vec<Part<'static>> {
+        match self {
+            Self::Test => checks::all(),
+            Self::Proof => proofs::all(),
+            Self::Loom { filter } => vec![proofs::models(filter.as_deref())],
+            Self::Mutants { filter } => {
+                vec![Part::new("the faults", || mutants::run(filter))]
+            }
+            Self::Crash {
+                every,
+                only,
+                operation,
+            } => match only {
+                Some(Only::Kills) => vec![proofs::kills(every, &operation)],
+                Some(Only::Steps) => vec![proofs::steps(every, &operation)],
+                None => vec![
+                    proofs::kills(every, &operation),
+                    proofs::steps(every, &operation),
+                ],
+            },
+            Self::Soak { seconds } => vec![proofs::soak(seconds)],
+            Self::HttpBench {
+                rounds,
+                seconds,
+                rate,
+            } => vec![Part::new("the HTTP benchmark", move || {
+                http_bench::run(rounds.max(1), seconds, rate)
+            })],
+            Self::Instructions { record } => vec![Part::new("the instructions", move || {
+                instructions::check(record)?.or_fail("instructions were not counted")
+            })],
+            Self::Performance => vec![
+                Part::new("the measurements", performance::measure),
+                Part::new("the charts", performance::charts),
+            ],
+            Self::Charts => vec![Part::new("the charts", performance::charts)],
+            Self::Picture => vec![Part::new("the picture", picture::take)],
+            Self::Python => vec![Part::new("the Python package", || {
+                python::test()?.or_fail("Python was not tested")
+            })],
+            Self::VllmE2e => vec![Part::new("vLLM", vllm::end_to_end)],
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let result = match Task::parse() {
-        Task::Test => test(),
-        Task::Proof => proof(),
-        Task::Loom { filter } => loom(filter.as_deref()),
-        Task::Mutants { filter } => mutants::run(filter.as_deref()),
-        Task::Crash {
-            every,
-            only,
-            operation,
-        } => crash(every, only, &operation),
-        Task::Soak { seconds } => soak(seconds),
-        Task::HttpBench {
-            rounds,
-            seconds,
-            rate,
-        } => http_bench::run(rounds.max(1), seconds, rate),
-        Task::Instructions { record } => instructions(record),
-        Task::Performance => performance::measure().and_then(|()| performance::charts()),
-        Task::Charts => performance::charts(),
-        Task::Picture => picture::take(),
-        Task::Python => python::test().and_then(|checked| checked.or_fail("Python was not tested")),
-        Task::VllmE2e => vllm::end_to_end(),
-    };
-    match result {
+    let parts = Task::parse().parts();
+    // Paths here are meant from the root of the sources, wherever cargo was called.
+    let entered = std::env::set_current_dir(step::root())
+        .map_err(|error| Failed(format!("{}: {error}", step::root().display())));
+    match entered.and_then(|()| progress::run(parts)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failed) => {
             eprintln!("xtask: {failed}");
             ExitCode::FAILURE
         }
     }
-}
-
-fn test() -> Result<(), Failed> {
-    cargo("the format", &["fmt", "--all", "--check"]).run()?;
-    cargo(
-        "the lints",
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ],
-    )
-    .run()?;
-    cargo(
-        "the documentation",
-        &[
-            "doc",
-            "--workspace",
-            "--no-deps",
-            "--document-private-items",
-        ],
-    )
-    .env("RUSTDOCFLAGS", "-D warnings")
-    .run()?;
-    // All of them even if one fails, so that one run shows everything. The models are a proof, since
-    // they take a release build and time.
-    let tests = [
-        "test",
-        "--workspace",
-        "--exclude",
-        "headcount-loom-tests",
-        "--no-fail-fast",
-    ];
-    cargo("the tests", &tests).run()?;
-    burst::check()?;
-    let python = python::test()?;
-    println!("-- all passed");
-    if let Checked::Not(why) = python {
-        println!("-- but the Python package was NOT TESTED: {why}");
-    }
-    Ok(())
-}
-
-fn proof() -> Result<(), Failed> {
-    loom(None)?;
-    kills(101, "")?;
-    steps(11, "")?;
-    soak(60)?;
-    let instructions = instructions::check(false)?;
-    println!("-- all proved");
-    if let Checked::Not(why) = instructions {
-        println!("-- but instructions were NOT COUNTED: {why}");
-    }
-    Ok(())
-}
-
-fn instructions(record: bool) -> Result<(), Failed> {
-    instructions::check(record)?.or_fail("instructions were not counted")
-}
-
-fn crash(every: usize, only: Option<Only>, operation: &str) -> Result<(), Failed> {
-    if only != Some(Only::Steps) {
-        kills(every, operation)?;
-    }
-    if only != Some(Only::Kills) {
-        steps(every, operation)?;
-    }
-    Ok(())
-}
-
-fn kills(every: usize, operation: &str) -> Result<(), Failed> {
-    traced("the crashes", "crash", every, operation)
-}
-
-fn steps(every: usize, pair: &str) -> Result<(), Failed> {
-    traced("the steps", "step", every, pair)
-}
-
-/// Runs a program that leads processes instruction by instruction.
-fn traced(name: &'static str, program: &str, every: usize, which: &str) -> Result<(), Failed> {
-    let every = every.to_string();
-    let arguments = [
-        "run",
-        "--release",
-        "--package",
-        "headcount-tests",
-        "--bin",
-        program,
-        "--",
-        &every,
-        which,
-    ];
-    cargo(name, &arguments).run()
-}
-
-fn soak(seconds: u64) -> Result<(), Failed> {
-    cargo(
-        "the actor",
-        &["build", "--release", "--package", "headcount-tests"],
-    )
-    .run()?;
-    let seconds = seconds.to_string();
-    let arguments = [
-        "run",
-        "--release",
-        "--package",
-        "headcount-tests",
-        "--bin",
-        "soak",
-        "--",
-    ];
-    cargo("the soak", &[&arguments[..], &[&seconds]].concat()).run()
-}
-
-fn loom(filter: Option<&str>) -> Result<(), Failed> {
-    let mut arguments = vec![
-        "test",
-        "--release",
-        "--package",
-        "headcount-loom-tests",
-        "--",
-    ];
-    arguments.extend(filter);
-    arguments.push("--nocapture");
-    cargo("the models", &arguments).run()
 }

@@ -1,6 +1,6 @@
 //! All raw results of docs/performance.md, measured anew, and the charts drawn from them.
 
-use crate::step::{Failed, cargo, root};
+use crate::step::{Failed, Step, cargo, root};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,47 +12,23 @@ fn directory() -> PathBuf {
 
 /// Measures everything; some minutes. Best while the machine does nothing else.
 pub(crate) fn measure() -> Result<(), Failed> {
-    let limits = [
-        "bench",
-        "--quiet",
-        "--package",
-        "headcount-benches",
-        "--bench",
-        "limits",
-        "--",
-        "--json",
-    ];
-    keep("limits", cargo("the limits", &limits).output()?)?;
-    keep(
-        "latency",
-        cargo("the latency", &program("latency", &["--json"])).output()?,
-    )?;
-    keep(
-        "growth",
-        cargo("the growth", &program("growth", &[])).output()?,
-    )?;
+    let limits = "bench --quiet --package headcount-benches --bench limits -- --json";
+    keep("limits", cargo("the limits", limits).output()?)?;
+    let latency = of_the_benches("the latency", "latency").args(&["--json"]);
+    keep("latency", latency.output()?)?;
+    keep("growth", of_the_benches("the growth", "growth").output()?)?;
     write("machine", &machine())
 }
 
 /// Draws the charts.
 pub(crate) fn charts() -> Result<(), Failed> {
     let directory = directory().display().to_string();
-    cargo("the charts", &program("charts", &[&directory])).run()
+    (of_the_benches("the charts", "charts").args(&[&directory])).run()
 }
 
-fn program<'a>(name: &'a str, arguments: &[&'a str]) -> Vec<&'a str> {
-    let mut all = vec![
-        "run",
-        "--quiet",
-        "--release",
-        "--package",
-        "headcount-benches",
-        "--bin",
-        name,
-        "--",
-    ];
-    all.extend(arguments);
-    all
+/// A program of the benchmarks' package, to which arguments can be added.
+fn of_the_benches(name: &'static str, program: &str) -> Step {
+    cargo(name, "run --quiet --release --package headcount-benches").args(&["--bin", program, "--"])
 }
 
 fn keep(name: &str, output: Vec<u8>) -> Result<(), Failed> {

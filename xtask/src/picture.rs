@@ -16,28 +16,18 @@ const SIZE: (&str, &str) = ("100", "18");
 
 /// Takes the picture.
 pub(crate) fn take() -> Result<(), Failed> {
-    let build = ["build", "--release", "--package", "headcount-cli"];
-    cargo("the command", &build).run()?;
-    let actor = [
-        "build",
-        "--release",
-        "--package",
-        "headcount-tests",
-        "--bin",
-        "actor",
-    ];
-    cargo("the actor", &actor).run()?;
+    cargo("the command", "build --release --package headcount-cli").run()?;
+    cargo(
+        "the actor",
+        "build --release --package headcount-tests --bin actor",
+    )
+    .run()?;
     let binaries = target().join("release");
     let headcount =
         |arguments: &[&str]| run(Command::new(binaries.join("headcount")).args(arguments));
     let mut create = vec!["create", TABLE, "--max-in-flight-total", "1000"];
-    for engine in [
-        "gpu-0",
-        "gpu-1",
-        "gpu-2",
-        "gpu-3",
-        "http://10.0.0.7:8000=0.5",
-    ] {
+    let engines = "gpu-0 gpu-1 gpu-2 gpu-3 http://10.0.0.7:8000=0.5";
+    for engine in engines.split(' ') {
         create.extend(["--engine", engine]);
     }
     headcount(&create)?;
@@ -54,7 +44,7 @@ pub(crate) fn take() -> Result<(), Failed> {
     publisher.tell("publisher")?;
     let terminal = Terminal::run(&binaries.join("headcount"))?;
     let start = Instant::now();
-    // Bursts that come and go in waves of different lengths, and whoever has finished starts anew.
+    // Bursts come and go in waves of different lengths. Each frontend in turn finishes all it has.
     while start.elapsed() < Duration::from_secs(64) {
         let seconds = start.elapsed().as_secs_f64();
         for (n, frontend) in frontends.iter_mut().enumerate() {

@@ -1,6 +1,6 @@
 //! The Python package: built as a wheel, installed into a virtual environment, and tested there.
 
-use crate::step::{Checked, Failed, cargo, program};
+use crate::step::{Checked, Failed, cargo, program, root};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -131,11 +131,10 @@ fn environment() -> Result<PathBuf, Failed> {
 
 /// The format and the lints of the compiled half, which is a workspace of its own.
 fn rust() -> Result<(), Failed> {
-    let manifest = ["--manifest-path", "python/Cargo.toml"];
-    let format = [&["fmt"][..], &manifest, &["--check"]].concat();
-    cargo("the format of the Python package", &format).run()?;
-    let lints = [&["clippy"][..], &manifest, &["--", "-D", "warnings"]].concat();
-    cargo("the lints of the Python package", &lints)
+    let format = "fmt --manifest-path python/Cargo.toml --check";
+    cargo("the format of the Python package", format).run()?;
+    let lints = "clippy --manifest-path python/Cargo.toml -- -D warnings";
+    cargo("the lints of the Python package", lints)
         .env("CARGO_TARGET_DIR", "target/python")
         .run()
 }
@@ -294,10 +293,6 @@ pub(crate) fn download(pip: &Path, package: &str, release: &str) -> Result<(), F
 /// The Python that everything here is built on: `HEADCOUNT_PYTHON`, or else `python3`.
 pub(crate) fn python() -> String {
     env::var("HEADCOUNT_PYTHON").unwrap_or_else(|_| "python3".to_owned())
-}
-
-pub(crate) fn root() -> &'static Path {
-    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Failed {

@@ -2,9 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 /// A command that did not succeed.
 #[derive(Debug)]
@@ -24,6 +23,12 @@ pub(crate) enum Checked {
     Not(&'static str),
 }
 
+impl From<()> for Checked {
+    fn from((): ()) -> Self {
+        Self::Fine
+    }
+}
+
 impl Checked {
     /// A check that was not made has failed, where it was what was asked for.
     pub(crate) fn or_fail(self, what: &str) -> Result<(), Failed> {
@@ -37,7 +42,7 @@ impl Checked {
 /// A command, and what it checks.
 #[derive(Debug)]
 pub(crate) struct Step {
-    name: &'static str,
+    pub(crate) name: &'static str,
     command: Command,
 }
 
@@ -49,12 +54,10 @@ pub(crate) fn root() -> PathBuf {
     root.unwrap_or_else(|| PathBuf::from("."))
 }
 
-/// A step that is a call of cargo.
-pub(crate) fn cargo(name: &'static str, arguments: &[&str]) -> Step {
+/// A step that is a call of cargo, with arguments that have no spaces in them.
+pub(crate) fn cargo(name: &'static str, arguments: &str) -> Step {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    let mut command = Command::new(cargo);
-    command.args(arguments);
-    Step { name, command }
+    program(name, cargo, arguments.split_whitespace())
 }
 
 /// A step that is a call of another program.
@@ -69,6 +72,11 @@ pub(crate) fn program<A: AsRef<OsStr>>(
 }
 
 impl Step {
+    pub(crate) fn args(mut self, arguments: &[&str]) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
@@ -98,13 +106,9 @@ impl Step {
 
     /// Runs the command with its output on the terminal.
     pub(crate) fn run(mut self) -> Result<(), Failed> {
-        let start = self.announce();
-        let status = self.command.status();
-        match status {
-            Ok(status) if status.success() => {
-                println!("-- {}: fine, {:.1?}", self.name, start.elapsed());
-                Ok(())
-            }
+        self.announce();
+        match self.command.status() {
+            Ok(status) if status.success() => Ok(()),
             Ok(status) => Err(self.failed(&status)),
             Err(error) => Err(self.failed(&error)),
         }
@@ -112,20 +116,21 @@ impl Step {
 
     /// Runs the command and returns what it printed.
     pub(crate) fn output(mut self) -> Result<Vec<u8>, Failed> {
-        let start = self.announce();
+        self.announce();
         match self.command.stderr(Stdio::inherit()).output() {
-            Ok(output) if output.status.success() => {
-                println!("-- {}: done, {:.1?}", self.name, start.elapsed());
-                Ok(output.stdout)
-            }
+            Ok(output) if output.status.success() => Ok(output.stdout),
             Ok(output) => Err(self.failed(&output.status)),
             Err(error) => Err(self.failed(&error)),
         }
     }
 
-    fn announce(&self) -> Instant {
-        println!("-- {}: {:?}", self.name, self.command);
-        Instant::now()
+    /// Prints the command, as one would write it.
+    fn announce(&self) {
+        let program = Path::new(self.command.get_program());
+        let program = program.file_name().unwrap_or(program.as_os_str());
+        let words = std::iter::once(program).chain(self.command.get_args());
+        let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+        println!("   {}", words.join(" "));
     }
 
     fn failed(&self, how: &dyn fmt::Display) -> Failed {

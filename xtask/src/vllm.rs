@@ -1,7 +1,7 @@
 //! The plugin in a real vLLM that serves a real, tiny model on this machine's processors.
 
-use crate::python::{download, python, root, wheel};
-use crate::step::{Failed, program};
+use crate::python::{download, python, wheel};
+use crate::step::{Failed, program, root};
 
 /// Releases besides those of every test run, up to the newest that was known to work.
 const VLLM: [(&str, &str); 5] = [

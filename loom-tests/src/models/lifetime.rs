@@ -118,7 +118,6 @@ impl Scene {
         }
     }
 
-    /// Checks that no further look is needed.
     fn assert_taken_apart(&self) {
         for thing in &self.things {
             let times = thing.apart.with(|times| {

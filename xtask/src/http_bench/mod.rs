@@ -13,7 +13,7 @@ use std::time::Duration;
 const ENGINES: usize = 4;
 const WORKERS: usize = 4;
 const CONNECTIONS: usize = 64;
-/// So far above what the load needs that nobody is refused.
+/// So far above what the load needs that no request is refused.
 const NO_CAP: usize = 4096;
 /// The cap of an engine in the part that kills workers.
 const CAP: usize = 8;
@@ -22,11 +22,11 @@ const CAP: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(20);
 const SECOND_CHANCE: Duration = Duration::from_secs(15);
 
-/// Who stands between clients and engines.
+/// The front end between the clients and the engines.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Front {
-    /// Nobody: clients take the engines in turn. What load and engines allow at most.
-    Nobody,
+    /// Clients take the engines in turn: the most that load and engines allow.
+    None,
     Nginx,
     Headcount,
 }
@@ -34,7 +34,7 @@ enum Front {
 impl Front {
     fn name(self) -> &'static str {
         match self {
-            Self::Nobody => "none (engines in turn)",
+            Self::None => "none (engines in turn)",
             Self::Nginx => "nginx",
             Self::Headcount => "headcount-server",
         }
@@ -44,17 +44,9 @@ impl Front {
 /// Runs all of it and prints tables in Markdown.
 pub(crate) fn run(rounds: usize, seconds: u64, rate: usize) -> Result<(), Failed> {
     let nginx = nginx::find()?;
-    let build = [
-        "build",
-        "--release",
-        "--package",
-        "headcount-server",
-        "--package",
-        "headcount-examples",
-        "--bins",
-        "--examples",
-    ];
-    cargo("the server and its load", &build).run()?;
+    let build =
+        "build --release --package headcount-server --package headcount-examples --bins --examples";
+    cargo("the server and its load", build).run()?;
     println!(
         "\n{ENGINES} mock engines (1 token a request, steps of 1 ms), {WORKERS} workers, medians of {rounds} rounds of {seconds} s.\n\
          {}, `least_conn`, `zone`, `max_conns`, keep-alive to the engines, no buffering.\n",
@@ -64,7 +56,7 @@ pub(crate) fn run(rounds: usize, seconds: u64, rate: usize) -> Result<(), Failed
         "| in front | closed, {CONNECTIONS} connections: requests/s (least to most) | p50 ms | p99 ms | open, {rate}/s: p50 ms | p99 ms | p99.9 ms | not answered with 200 | served by each engine, open |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
-    let fronts = [Front::Nobody, Front::Nginx, Front::Headcount];
+    let fronts = [Front::None, Front::Nginx, Front::Headcount];
     let mut measured = vec![Vec::new(); fronts.len()];
     for _ in 0..rounds {
         for (front, measured) in fronts.iter().zip(&mut measured) {

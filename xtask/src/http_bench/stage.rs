@@ -1,4 +1,4 @@
-//! The processes of a measurement: engines, and whoever is in front of them.
+//! The processes of a measurement: the engines, and the front end before them.
 
 use super::{ENGINES, Front, PATIENCE, WORKERS, failed, nginx};
 use crate::step::Failed;
@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Engines, and whoever is in front of them. Gone when dropped.
+/// The engines, and the front end before them. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Stage {
     front: Option<Running>,
@@ -39,7 +39,7 @@ impl Stage {
             directory,
         };
         match front {
-            Front::Nobody => {}
+            Front::None => {}
             Front::Headcount => {
                 let mut command = Command::new(server());
                 command.args([
@@ -63,7 +63,7 @@ impl Stage {
                 stage.address = Some(address);
             }
         }
-        if front != Front::Nobody {
+        if front != Front::None {
             wait_for("the workers", || {
                 Ok(stage.workers()?.len() == WORKERS && stage.ask("{\"max_tokens\":0}").is_ok())
             })?;
@@ -103,10 +103,10 @@ impl Stage {
     fn ask(&self, body: &str) -> Result<(u16, TcpStream), Failed> {
         let address = self
             .address
-            .ok_or_else(|| Failed("nobody is in front".to_owned()))?;
+            .ok_or_else(|| Failed("there is no front end".to_owned()))?;
         exchange(address, "POST", "/v1/completions", body)
             .map(|(status, stream)| (status, stream.into_inner()))
-            .map_err(|error| failed("asking whoever is in front", &error))
+            .map_err(|error| failed("asking the front end", &error))
     }
 
     pub(super) fn served(&self) -> Result<Vec<u64>, Failed> {
@@ -162,7 +162,7 @@ impl Running {
             let mut output = BufReader::new(output);
             let read = output.read_line(&mut line);
             read.map_err(|error| failed("reading from the example", &error))?;
-            // What else it says is for nobody, and must not stop it.
+            // The rest of its output is dropped: a full pipe must not stop it.
             thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
         }
         let address = line.trim().strip_prefix("listening on http://");

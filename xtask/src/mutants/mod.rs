@@ -3,16 +3,18 @@
 mod list;
 
 use crate::python;
-use crate::step::{Failed, cargo};
+use crate::step::{Failed, Step, cargo};
 use list::{Catcher, Mutant};
 use std::fs;
+use std::ops::Not;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Applies the mutants whose name contains `filter`, one at a time.
-pub(crate) fn run(filter: Option<&str>) -> Result<(), Failed> {
+pub(crate) fn run(filter: Option<String>) -> Result<(), Failed> {
     let copy = PathBuf::from("target/mutants/source");
-    let chosen = list::all().filter(|mutant| filter.is_none_or(|f| mutant.name.contains(f)));
+    let chosen =
+        list::all().filter(|mutant| filter.as_ref().is_none_or(|f| mutant.name.contains(f)));
     let mut survivors = Vec::new();
     let mut caught = 0;
     for mutant in chosen {
@@ -89,38 +91,41 @@ fn edit(path: &Path, edits: &[(&str, &str)]) -> Result<(), String> {
 
 /// Whether the catcher fails. A fault that does not compile is a mistake in the list.
 fn catch(catcher: Catcher, copy: &Path) -> Result<bool, Failed> {
-    let manifest = copy.join("Cargo.toml").display().to_string();
-    let (package, filter): (&[&str], &str) = match catcher {
-        Catcher::Model(name) => (&["--release", "--package", "headcount-loom-tests"], name),
-        Catcher::Unit(name) => (&["--package", "headcount", "--lib"], name),
-        Catcher::Test(suite, name) => (&["--package", "headcount-tests", "--test", suite], name),
+    let (package, filter) = match catcher {
+        Catcher::Model(name) => ("--release --package headcount-loom-tests".to_owned(), name),
+        Catcher::Unit(name) => ("--package headcount --lib".to_owned(), name),
+        Catcher::Test(suite, name) => (format!("--package headcount-tests --test {suite}"), name),
         Catcher::Python(test) => return python::catches(copy, test),
-        Catcher::Step(pair) => return catch_traced("step", pair, &manifest),
-        Catcher::Crash(operation) => return catch_traced("crash", operation, &manifest),
+        Catcher::Step(pair) => return catch_traced("step", pair, copy),
+        Catcher::Crash(operation) => return catch_traced("crash", operation, copy),
     };
-    let mut arguments = vec!["test", "--quiet", "--manifest-path", &manifest];
-    arguments.extend(package);
-    compile(&[arguments.as_slice(), &["--no-run"]].concat(), copy)?;
-    arguments.extend(["--", filter]);
-    Ok(!cargo("the catcher", &arguments).quiet().succeeds()?)
+    let test = |arguments: &[&str]| in_copy("test", copy, &package).args(arguments);
+    compile(test(&["--no-run"]), copy)?;
+    test(&["--", filter]).succeeds().map(Not::not)
 }
 
 /// Whether a program fails that leads processes instruction by instruction.
-fn catch_traced(program: &str, which: &str, manifest: &str) -> Result<bool, Failed> {
-    let package = ["--package", "headcount-tests", "--bin", program];
-    let options = ["--quiet", "--release", "--manifest-path", manifest];
-    let of = |task| [&[task][..], &options, &package].concat();
-    compile(&of("build"), Path::new(manifest))?;
-    let run = [of("run").as_slice(), &["--", "1", which]].concat();
-    Ok(!cargo("the catcher", &run).quiet().succeeds()?)
+fn catch_traced(program: &str, which: &str, copy: &Path) -> Result<bool, Failed> {
+    let package = format!("--release --package headcount-tests --bin {program}");
+    compile(in_copy("build", copy, &package), copy)?;
+    let run = in_copy("run", copy, &package).args(&["--", "1", which]);
+    run.succeeds().map(Not::not)
 }
 
-fn compile(build: &[&str], copy: &Path) -> Result<(), Failed> {
-    let compiles = cargo("the fault", build).quiet().succeeds()?;
-    compiles.then_some(()).ok_or_else(|| {
+fn compile(build: Step, copy: &Path) -> Result<(), Failed> {
+    build.succeeds()?.then_some(()).ok_or_else(|| {
         let copy = copy.display();
         Failed(format!("this fault does not compile; see {copy}"))
     })
+}
+
+/// A call of cargo on the copy. It compiles only what a fault has changed, also in a release build.
+fn in_copy(task: &str, copy: &Path, package: &str) -> Step {
+    let manifest = copy.join("Cargo.toml").display().to_string();
+    cargo("the catcher", &format!("{task} --quiet {package}"))
+        .args(&["--manifest-path", &manifest])
+        .env("CARGO_INCREMENTAL", "1")
+        .quiet()
 }
 
 #[cfg(test)]
