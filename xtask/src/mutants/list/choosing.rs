@@ -44,24 +44,6 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("c8_up_against"),
     ),
     fault(
-        "the hints is changed without Release",
-        ROWS,
-        &[(
-            "change(seen), Ordering::Release, Ordering::Relaxed)",
-            "change(seen), Ordering::Relaxed, Ordering::Relaxed)",
-        )],
-        Catcher::Model("c8_"),
-    ),
-    fault(
-        "the hints is read without Acquire",
-        ROWS,
-        &[(
-            "self.hints.load(Ordering::Acquire)",
-            "self.hints.load(Ordering::Relaxed)",
-        )],
-        Catcher::Model("c8_"),
-    ),
-    fault(
         "a choice does not look at the hints again",
         ROWS,
         &[(
@@ -100,36 +82,6 @@ pub(super) const FAULTS: &[Mutant] = &[
         &[(
             "(stood && generation.is_multiple_of(2))",
             "(stood || generation.is_multiple_of(2))",
-        )],
-        Catcher::Model("a_name_"),
-    ),
-    fault(
-        "a name is written without the fence after its generation",
-        NAME,
-        &[("        fence(Ordering::Release);\n", "")],
-        Catcher::Model("a_name_"),
-    ),
-    fault(
-        "a name is read without the fence before its generation",
-        NAME,
-        &[("        fence(Ordering::Acquire);\n", "")],
-        Catcher::Model("a_name_"),
-    ),
-    fault(
-        "a name is finished without Release",
-        NAME,
-        &[(
-            ".store(generation.wrapping_add(1), Ordering::Release)",
-            ".store(generation.wrapping_add(1), Ordering::Relaxed)",
-        )],
-        Catcher::Model("a_name_"),
-    ),
-    fault(
-        "a name's generation is read without Acquire",
-        NAME,
-        &[(
-            "self.generation.load(Ordering::Acquire)",
-            "self.generation.load(Ordering::Relaxed)",
         )],
         Catcher::Model("a_name_"),
     ),

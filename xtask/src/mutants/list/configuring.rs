@@ -79,7 +79,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("deploying", "apply_brings_a_living_table"),
     ),
     fault(
-        "a first cap of the table overlooks who is counted without one",
+        "a first cap of the table overlooks a request that is counted without one",
         PLACE,
         &[(
             "        self.announce_all();\n        self.announce_all();\n",

@@ -1,6 +1,6 @@
 //! The counter, and the placing of requests by it.
 
-use super::{A_LOCK_ORDERS, Catcher, Mutant, fault};
+use super::{Catcher, Mutant, fault};
 
 const COUNTER: &str = "src/algorithm/counter.rs";
 const PLACE: &str = "src/algorithm/place.rs";
@@ -85,48 +85,6 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("k1_death_in_route_with_tokens"),
     ),
     fault(
-        "a word is loaded without Acquire",
-        COUNTER,
-        &[(
-            "self.words[row].load(Ordering::Acquire)",
-            "self.words[row].load(Ordering::Relaxed)",
-        )],
-        Catcher::Model("k1_death_in_route_with_tokens"),
-    ),
-    fault(
-        "a word is written without Release",
-        COUNTER,
-        &[(
-            "                seen.changed(change, me, tag),
-                Ordering::Release,",
-            "                seen.changed(change, me, tag),
-                Ordering::Relaxed,",
-        )],
-        Catcher::Model("k1_death_in_route_with_tokens"),
-    ),
-    fault(
-        "the end of an operation is written without Release",
-        COUNTER,
-        &[(
-            "        lane.intent.store(Intent::IDLE, Ordering::Release);
-        taken",
-            "        lane.intent.store(Intent::IDLE, Ordering::Relaxed);
-        taken",
-        )],
-        Catcher::Model("c5_"),
-    ),
-    fault(
-        "a row is rewritten without Release",
-        COUNTER,
-        &[(
-            "                        seen.rewritten(state, tag),
-                        Ordering::Release,",
-            "                        seen.rewritten(state, tag),
-                        Ordering::Relaxed,",
-        )],
-        Catcher::Model("c8_"),
-    ),
-    fault(
         "a rewrite does not change the word's tag",
         COUNTER,
         &[(
@@ -134,44 +92,6 @@ pub(super) const FAULTS: &[Mutant] = &[
             "seen.rewritten(state, { let _ = tag; seen.tag() }),",
         )],
         Catcher::Model("c8_a_request_chosen"),
-    ),
-    fault(
-        "an operation's number is stored without Release",
-        COUNTER,
-        &[(
-            "lane.operation.store(operation, Ordering::Release);",
-            "lane.operation.store(operation, Ordering::Relaxed);",
-        )],
-        Catcher::Model("k1_death_after_an_operation"),
-    ),
-    fault(
-        "an operation's fields are stored without Release",
-        COUNTER,
-        &[(
-            "lane.tokens_before.store(tokens_before, Ordering::Release);",
-            "lane.tokens_before.store(tokens_before, Ordering::Relaxed);",
-        )],
-        Catcher::Model("c5_"),
-    ),
-    fault(
-        "tokens are written without Release",
-        COUNTER,
-        &[(
-            "before.changed(change),
-            Ordering::Release,",
-            "before.changed(change),
-            Ordering::Relaxed,",
-        )],
-        Catcher::Model("c5_"),
-    ),
-    fault(
-        "tokens are looked at without Acquire",
-        COUNTER,
-        &[(
-            "let tokens = self.tokens[row].load(Ordering::Acquire);",
-            "let tokens = self.tokens[row].load(Ordering::Relaxed);",
-        )],
-        Catcher::Model("c5_"),
     ),
     fault(
         "a witness is left after the word is overwritten",
@@ -207,31 +127,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     )
     .with_narrow_tags(),
     fault(
-        "whoever joins does not bring the eras of its lanes up to date",
+        "a joining frontend does not bring the eras of its lanes up to date",
         "src/algorithm/registry.rs",
         &[(
             "self.counter.renew_era(self.lane(index, lane));",
             "let _ = lane;",
         )],
         Catcher::Model("k1_death_of_a_lane"),
-    ),
-    fault(
-        "a total is stored without Release",
-        COUNTER,
-        &[(
-            "            total.store(after(total_before, change), Ordering::Release);",
-            "            total.store(after(total_before, change), Ordering::Relaxed);",
-        )],
-        Catcher::Model("c1_a_recount"),
-    ),
-    fault(
-        "held tokens are stored without Release",
-        COUNTER,
-        &[(
-            ".store(held, Ordering::Release);",
-            ".store(held, Ordering::Relaxed);",
-        )],
-        Catcher::Model("c1_a_recount"),
     ),
     fault(
         "the table's cap is checked, and counted on whatever it is then",
@@ -251,44 +153,4 @@ pub(super) const FAULTS: &[Mutant] = &[
         )],
         Catcher::Model("c4_a_place_under"),
     ),
-    fault(
-        "an operation's change is stored without Release",
-        COUNTER,
-        &[(
-            "lane.change.store(change, Ordering::Release);",
-            "lane.change.store(change, Ordering::Relaxed);",
-        )],
-        Catcher::Model("c5_"),
-    ),
-    fault(
-        "an intent is stored without Release",
-        COUNTER,
-        &[(
-            ".store(Intent::active(row, tag), Ordering::Release);",
-            ".store(Intent::active(row, tag), Ordering::Relaxed);",
-        )],
-        Catcher::Model("c5_"),
-    ),
-    fault(
-        "a recovered operation is ended without Release",
-        COUNTER,
-        &[(
-            "        // Release: as at the end of `attempt`, and for the same readers.
-        lane.intent.store(Intent::IDLE, Ordering::Release);",
-            "        lane.intent.store(Intent::IDLE, Ordering::Relaxed);",
-        )],
-        Catcher::Model("k1_death_in_route_and_a_reap"),
-    ),
-    fault(
-        "a dead lane's intent is loaded without Acquire",
-        COUNTER,
-        &[(
-            "let intent = lane.intent.load(Ordering::Acquire);
-        let Some",
-            "let intent = lane.intent.load(Ordering::Relaxed);
-        let Some",
-        )],
-        Catcher::Model("k1_"),
-    )
-    .harmless(A_LOCK_ORDERS),
 ];

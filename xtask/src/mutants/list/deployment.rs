@@ -124,7 +124,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "a_second_signal"),
     ),
     fault(
-        "the end behind a second signal waits for who reads the log",
+        "the end behind a second signal waits for the reader of the log",
         "server/src/log.rs",
         &[(
             "AT_ONCE: Duration = Duration::from_millis(200);",

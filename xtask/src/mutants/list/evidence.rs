@@ -61,37 +61,6 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("k1_death_in_route_with_tokens"),
     ),
     fault(
-        "a helper loads the number without Acquire",
-        EVIDENCE,
-        &[(
-            "late helper above.
-        let operation = lane.operation.load(Ordering::Acquire);",
-            "late helper above.
-        let operation = lane.operation.load(Ordering::Relaxed);",
-        )],
-        Catcher::Model("k1_death_after_an_operation"),
-    ),
-    fault(
-        "a helper loads the intent without Acquire",
-        EVIDENCE,
-        &[(
-            "let intent = lane.intent.load(Ordering::Acquire);
-        if intent != ",
-            "let intent = lane.intent.load(Ordering::Relaxed);
-        if intent != ",
-        )],
-        Catcher::Model("c5_"),
-    ),
-    fault(
-        "a helper loads the fields without Acquire",
-        EVIDENCE,
-        &[(
-            "let tokens_before = lane.tokens_before.load(Ordering::Acquire);",
-            "let tokens_before = lane.tokens_before.load(Ordering::Relaxed);",
-        )],
-        Catcher::Model("c5_"),
-    ),
-    fault(
         "a word is overwritten, and no witness left",
         EVIDENCE,
         &[(
@@ -133,24 +102,6 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("k1_death_whose_witness"),
     ),
     fault(
-        "a witness is stored without Release",
-        EVIDENCE,
-        &[(
-            "mine.store(Witness::of(seen, era).to_bits(), Ordering::Release);",
-            "mine.store(Witness::of(seen, era).to_bits(), Ordering::Relaxed);",
-        )],
-        Catcher::Model("k1_death_whose_witness"),
-    ),
-    fault(
-        "a witness is loaded without Acquire",
-        EVIDENCE,
-        &[(
-            "Witness::from_bits(witness.load(Ordering::Acquire))",
-            "Witness::from_bits(witness.load(Ordering::Relaxed))",
-        )],
-        Catcher::Model("k1_death_whose_witness"),
-    ),
-    fault(
         "witnesses are looked at after what is confirmed",
         EVIDENCE,
         &[(
@@ -162,18 +113,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("k1_death_whose_witness"),
     ),
     fault(
-        "whoever makes room in a witness loads the number without Acquire",
-        EVIDENCE,
-        &[(
-            "is that of the number.
-        let operation = lane.operation.load(Ordering::Acquire);",
-            "is that of the number.
-        let operation = lane.operation.load(Ordering::Relaxed);",
-        )],
-        Catcher::Model("k1_a_witness_makes_room"),
-    ),
-    fault(
-        "whoever makes room in a witness takes any era for its own, with tags of two bits",
+        "a lane that replaces its witness takes any era for its own, with tags of two bits",
         EVIDENCE,
         &[(
             "            && witness.names(witness.lane(), witness.tag(), began)
@@ -192,15 +132,6 @@ pub(super) const FAULTS: &[Mutant] = &[
             "        let _ = (Self::disown, me);\n",
         )],
         Catcher::Model("k1_death_a_turn"),
-    ),
-    fault(
-        "a helper loads the change without Acquire",
-        EVIDENCE,
-        &[(
-            "let change = lane.change.load(Ordering::Acquire);",
-            "let change = lane.change.load(Ordering::Relaxed);",
-        )],
-        Catcher::Model("c5_"),
     ),
     fault(
         "none but tags of two bits, which eras tell apart",

@@ -94,7 +94,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("counting", "c8_"),
     ),
     fault(
-        "a cap is changed, and those who have read the old one are not made to choose anew",
+        "a cap is changed, and a choice by the old one is not made anew",
         "src/table/change.rs",
         &[(
             "        engines.rewrite(engine, |word| Some(word.state()));\n",

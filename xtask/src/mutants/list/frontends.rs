@@ -1,21 +1,11 @@
-//! Who has joined, and which memberships are still needed.
+//! Joining, leaving and reaping; and how long what the permits of a frontend share lives.
 
-use super::{A_LOCK_ORDERS, Catcher, Mutant, fault};
+use super::{Catcher, Mutant, fault};
 
 const HOLD: &str = "src/algorithm/lifetime.rs";
 const REGISTRY: &str = "src/algorithm/registry.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
-    fault(
-        "a slot's word is loaded without Acquire",
-        REGISTRY,
-        &[(
-            "self.word.load(Ordering::Acquire)",
-            "self.word.load(Ordering::Relaxed)",
-        )],
-        Catcher::Model("k1_"),
-    )
-    .harmless(A_LOCK_ORDERS),
     fault(
         "a joiner does not look again once it has the lock",
         REGISTRY,
@@ -61,35 +51,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("k1_death_of_the_reaper"),
     ),
     fault(
-        "a slot is vacated without Release",
-        REGISTRY,
-        &[(
-            "        self.word.store(word, Ordering::Release);",
-            "        self.word.store(word, Ordering::Relaxed);",
-        )],
-        Catcher::Model("k1_join_against"),
-    )
-    .harmless(A_LOCK_ORDERS),
-    fault(
-        "the end of a permit is counted without Release",
-        HOLD,
-        &[(
-            ".store(permits.wrapping_sub(1), Ordering::Release);",
-            ".store(permits.wrapping_sub(1), Ordering::Relaxed);",
-        )],
-        Catcher::Model("models::lifetime"),
-    ),
-    fault(
-        "a lane is left without Release",
-        HOLD,
-        &[(
-            "self.busy.store(0, Ordering::Release);",
-            "self.busy.store(0, Ordering::Relaxed);",
-        )],
-        Catcher::Model("models::lifetime"),
-    ),
-    fault(
-        "a membership is taken apart while a lane is busy",
+        "a thing is taken apart while a lane is busy",
         HOLD,
         &[(
             "permits == 0 && !lanes.into_iter().any(LaneUse::is_busy)",
@@ -98,7 +60,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("models::lifetime"),
     ),
     fault(
-        "a thread with memberships in hand does not scan again when another requested it",
+        "a thread that takes things apart does not look again when others had reason to",
         HOLD,
         &[("if now == seen {", "if now >= seen {")],
         Catcher::Model("models::lifetime"),

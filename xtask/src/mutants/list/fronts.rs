@@ -396,7 +396,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         ),
     ),
     fault(
-        "a server that nobody ends keeps its place",
+        "a server that is never ended keeps its place",
         "python/headcount/vllm/_client.py",
         &[("    weakref.finalize(client, balance.close)\n", "")],
         Catcher::Python(

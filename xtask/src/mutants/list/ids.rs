@@ -100,7 +100,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("publishing", "statistics_of_an_engine"),
     ),
     fault(
-        "who comes is not counted",
+        "a newcomer is not counted",
         "src/table/engines.rs",
         &[("arrivals).fetch_add(1,", "arrivals).fetch_add(0,")],
         Catcher::Test("publishing", "statistics_of_an_engine"),

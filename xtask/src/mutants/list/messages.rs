@@ -13,7 +13,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("http", "who_leaves_before_the_answer"),
     ),
     fault(
-        "bytes that nobody reads are taken for leaving",
+        "unread bytes are taken for leaving",
         "server/src/client.rs",
         &[("ready(Interest::PRIORITY)", "ready(Interest::READABLE)")],
         Catcher::Test("http", "requests_behind_one_another"),

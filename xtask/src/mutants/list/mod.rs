@@ -14,6 +14,7 @@ mod ids;
 mod life;
 mod messages;
 mod opening;
+pub(super) mod orderings;
 mod process;
 mod publishing;
 mod steps;
@@ -89,10 +90,6 @@ impl Mutant {
         self
     }
 }
-
-/// Why an ordering between one holder of a lock and the next cannot be missed.
-const A_LOCK_ORDERS: &str = "whoever acts on it holds the lock, and a lock orders what was done under it; the \
-                             ordering is there so that nothing rests on the kernel's lock being a barrier";
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {

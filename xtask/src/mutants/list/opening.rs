@@ -1,4 +1,4 @@
-//! Creating, opening, passing on, and who is taken for alive meanwhile.
+//! Creating, opening and passing on a table, and which frontends count as alive meanwhile.
 
 use super::{Catcher, Mutant, fault};
 
@@ -41,7 +41,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("crashes", "k2_a_stopped_process"),
     ),
     fault(
-        "who opens does not wait for a reaper",
+        "opening does not wait for a reaper",
         REGISTRY,
         &[(
             "            if !self.is_unsettled(locks)? || !pause() {",
@@ -96,13 +96,13 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("k2_a_look_takes_none_who_leaves"),
     ),
     fault(
-        "who joins does not wait for the reaper of the last place",
+        "joining does not wait for the reaper of the last place",
         "src/frontend/membership.rs",
         &[("const LOOKS: u32 = 20;", "const LOOKS: u32 = 1;")],
         Catcher::Test("crashes", "k1_who_joins_waits"),
     ),
     fault(
-        "who has created a table has no lock file to reap with",
+        "the process that created a table has no lock file to reap with",
         "src/table/options.rs",
         &[(
             "        table.reap()?; // finds none dead, and opens the lock file that later reaps use\n",

@@ -1,4 +1,4 @@
-//! Inside of one process: its threads, its forks, and what its handles share.
+//! Inside one process: its threads, its forks, and what its handles share.
 
 use super::{Catcher, Mutant, fault};
 
@@ -42,24 +42,6 @@ pub(super) const FAULTS: &[Mutant] = &[
             "",
         )],
         Catcher::Test("threads", "lanes_of_threads_that_ended"),
-    ),
-    fault(
-        "a thread ends without Release",
-        OWNER,
-        &[(
-            "self.slots[key.slot()].0.fetch_add(1, Ordering::Release);",
-            "self.slots[key.slot()].0.fetch_add(1, Ordering::Relaxed);",
-        )],
-        Catcher::Model("owning"),
-    ),
-    fault(
-        "a thread is found to have ended without Acquire",
-        OWNER,
-        &[(
-            "self.slots[key.slot()].0.load(Ordering::Acquire) > key.generation()",
-            "self.slots[key.slot()].0.load(Ordering::Relaxed) > key.generation()",
-        )],
-        Catcher::Model("owning"),
     ),
     fault(
         "an old look at a thread's slot is taken for its end",
@@ -129,29 +111,18 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("threads", "p1_a_policy_may_end"),
     ),
     fault(
-        "a tie by a policy of the user's own is nobody's turn",
+        "a tie by a policy of the user's own uses no turn up",
         FRONTEND,
         &[("if chooser.was_tied() {", "if false {")],
         Catcher::Test("threads", "c7_ties_by_a_policy"),
     ),
     // -- The last handle and the last permit -----------------------------------------------------
     fault(
-        "who closes does not wait for those that may not have seen it",
+        "closing does not wait for threads that may not have seen it",
         RETIRED,
         &[(
             "                while lane.is_busy() {",
             "                while false && lane.is_busy() {",
-        )],
-        Catcher::Model("models::lifetime"),
-    ),
-    fault(
-        "who closes does not see that a lane is busy",
-        LIFETIME,
-        &[(
-            "        fence(Ordering::SeqCst);
-",
-            "        fence(Ordering::Release);
-",
         )],
         Catcher::Model("models::lifetime"),
     ),
@@ -177,7 +148,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     )
     .harmless("the lane is busy until `leave`, so the thing stays; the order is the plainer one"),
     fault(
-        "who looks at the list keeps only the first thing",
+        "a look at the list keeps only the first thing",
         RETIRED,
         &[(
             "                    next = thing.next().load(Ordering::Relaxed);

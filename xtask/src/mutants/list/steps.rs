@@ -51,7 +51,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Step("Finish-ComesBack"),
     ),
     fault(
-        "stepped: those who change engines do not exclude each other",
+        "stepped: processes that change engines do not exclude each other",
         ENGINE_LIST,
         &[("while !lock\n", "while false && !lock\n")],
         Catcher::Step("Add-AddSame"),

@@ -25,7 +25,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Python("test_router.py::test_an_engine_that_does_not_answer_is_passed_over"),
     ),
     fault(
-        "the router tells one to come back who never gets in",
+        "the router tells a client to come back that never gets in",
         "python/examples/router.py",
         &[("        if not error.passes:\n", "        if False:\n")],
         Catcher::Python("test_router.py::test_several_go_to_one_engine_all_or_none"),
