@@ -33,15 +33,15 @@ impl Keepalive {
         Self::new(options.client_keepalive, Some(options.client_idle_timeout))
     }
 
-    fn new(idle: Duration, patience: Option<Duration>) -> Self {
+    fn new(idle: Duration, limit: Option<Duration>) -> Self {
         Self {
             idle: (!idle.is_zero()).then_some(idle),
-            unread: patience.map(|patience| patience.max(idle * 2)),
+            unread: limit.map(|limit| limit.max(idle * 2)),
         }
     }
 
     /// How often to look whether the other end is gone.
-    pub(crate) fn look_every(self) -> Duration {
+    pub(crate) fn check_every(self) -> Duration {
         let never = Duration::from_secs(86_400);
         (self.idle).map_or(never, |idle| {
             (idle / PROBES).max(Duration::from_millis(250))

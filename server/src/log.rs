@@ -47,32 +47,32 @@ pub(crate) fn hurry() {
 /// streams: one that has taken nothing during the wait for the other is not waited for again.
 pub(crate) fn finish() {
     let start = Instant::now();
-    let patience = match IS_HURRIED.load(Relaxed) {
-        true => Patience {
+    let limits = match IS_HURRIED.load(Relaxed) {
+        true => FinishLimits {
             start,
             unread: AT_ONCE,
             in_all: LAST_LINES,
         },
-        false => Patience {
+        false => FinishLimits {
             start,
             unread: UNREAD,
             in_all: LAST_LINES,
         },
     };
     // What is missing in the one is said in the other.
-    let left = OUTPUT.finish(patience);
+    let left = OUTPUT.finish(limits);
     if left > 0 {
         OUTPUT.report(format_args!(
             "the last {} left out: its reader does not read",
             lines(left)
         ));
     }
-    ERRORS.finish(patience);
+    ERRORS.finish(limits);
 }
 
 /// How long the end of a process waits for readers.
 #[derive(Clone, Copy)]
-struct Patience {
+struct FinishLimits {
     start: Instant,
     unread: Duration,
     in_all: Duration,
@@ -212,12 +212,12 @@ impl Stream {
     }
 
     /// Waits until all is written. Returns how many lines are not, since none of them was taken for a while.
-    fn finish(&self, patience: Patience) -> u64 {
-        let Patience {
+    fn finish(&self, limits: FinishLimits) -> u64 {
+        let FinishLimits {
             start,
             unread,
             in_all,
-        } = patience;
+        } = limits;
         let mut queue = self.lock();
         while queue.is_busy() {
             let progress = queue.progress.map_or(start, |at| at.max(start));

@@ -1,80 +1,60 @@
-//! API servers in front of LLM engines: several processes on one port, which route by one table.
+//! `headcount-server`: an HTTP front end for LLM engines. Several processes serve one port, and route by one table.
 //!
 //! ```text
-//! cargo run --release -p headcount-server -- --listen 127.0.0.1:8000 --workers 4 \
+//! headcount-server --listen 127.0.0.1:8000 --workers 4 \
 //!     --engine http://127.0.0.1:9001 --engine http://127.0.0.1:9002
 //! ```
 //!
-//! Without engines it starts four mock engines of its own, so that `cargo run --release
-//! -p headcount-server` alone shows everything. docs/server.md has the settings and the limits.
+//! Without engines it starts four mock engines of its own. docs/server.md has the settings and the limits.
 //!
 //! ```text
-//!                    ┌──▶ worker ──┐         one listening socket, inherited by all workers:
-//!   clients ─────────┼──▶ worker ──┼──▶      what a dead one had not accepted goes to the others
-//!                    └──▶ worker ──┘
-//!                            ▲ │        engines (any server that speaks HTTP/1.1)
-//!              starts again, │ ▼ counts      ▲
-//!              reaps for     │ table         │ probes those that are down
-//!                          parent ───────────┘
+//!                    ┌──▶ worker ──┐
+//!   clients ─────────┼──▶ worker ──┼──▶ engines (any server that speaks HTTP/1.1)
+//!     one listening  └──▶ worker ──┘      ▲
+//!     socket, which all      ▲ │          │
+//!     workers inherit        │ ▼ counts   │ probes engines
+//!            starts workers, │ table      │ that are down
+//!            reaps dead ones │            │
+//!                          parent ────────┘
 //! ```
 //!
-//! - `parent`: keeps its `workers`, reaps what they held, brings engines back (`probe`), and holds the table's
-//!   deployment lock, under which it applies the list of engines (`engine_list`). It never touches a request.
-//! - `worker`: accepts a `client`, and hands each request to `proxy`. That checks its `framing`, holds the
-//!   `upload` until it is there, reads of the `prompt` what an engine will run, takes `places` for that
-//!   at one that has `room`, sends the request over an `exchange` with it, and answers with an `answer`, the
-//!   body that owns the places.
-//! - `dial` opens connections to engines, at the addresses that `resolve` finds for their names; on each, a `wire`
-//!   watches whether its engine is there, and answers.
-//! - `connection` limits how long a client is silent, `descriptors` how many clients there are, and `linger` sees
-//!   to it that the last bytes get to one whose connection is closed. A `record` of each request goes into the
-//!   `counters` of all workers, and the access log.
-//! - `table_path`: says so when the table's file is removed or replaced. Parent and workers have the
-//!   table by its descriptor, so that they stay in one.
-//! - Workers have no list of engines: an engine's name in the table is its address.
+//! The processes, each a room:
+//!
+//! - `parent`: starts the `workers` and starts them again, reaps what dead ones left, applies the `engine_list` to
+//!   the table, brings engines up again (`probe`), and logs what other processes do to the table
+//!   (`outside_changes`) and to its file (`table_path`). It never touches a request.
+//! - `worker`: serves clients. Its `proxy` passes each request on; a `response_body` carries the answer, and owns
+//!   the permits of the request until the last byte.
+//! - `mock`: an engine that decodes nothing, at the pace of one that does.
+//!
+//! A request on its way through a worker meets these rooms, in this order:
+//!
+//! - `client`: an `acceptor` takes the connection, as far as there are `descriptors`; `silence` limits how long the
+//!   client may say nothing; `linger` ends the connection so that the last bytes arrive.
+//! - `message`: `framing` checks where the message ends, `upload` collects its body, `headers` says which fields
+//!   are passed on, `error_response` is an answer without an engine.
+//! - `route`: `prompt` reads from the body how much an engine will run, `affinity` prefers an engine with a warm
+//!   cache, `room` looks for room, `permits` takes it.
+//! - `engine`: `engine_client` sends the request over an open connection, or has `dial` open one at an address
+//!   that `resolve` finds. Workers have no list of engines: an engine's name in the table is its `address`.
+//! - `report`: `record` notes the request in the `counters` of all workers and in the access log; `pages` shows
+//!   health and metrics.
+//!
+//! `process` has what all processes share: how to start a child, and how to learn that the end has come.
 
-mod address;
-mod affinity;
-mod answer;
-mod child;
 mod client;
-mod configuration;
-mod connection;
-mod count;
-mod counters;
-mod descriptors;
-mod dial;
-mod engine_client;
-mod engine_list;
+mod engine;
 mod error;
-mod error_response;
-mod framing;
-mod headers;
-mod idle_timeout;
-mod json;
 mod keepalive;
-mod linger;
-mod listener;
 mod log;
-mod mock_engine;
-mod openai;
+mod message;
+mod mock;
 mod options;
 mod parent;
-mod places;
-mod probe;
-mod prompt;
-mod proxy;
-mod record;
-mod resolve;
-mod room;
-mod shutdown;
-mod status;
-mod systemd;
-mod table_path;
-mod upload;
-mod wire;
+mod process;
+mod report;
+mod route;
 mod worker;
-mod workers;
 
 use crate::error::Error;
 use crate::options::Options;
@@ -84,9 +64,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    descriptors::raise();
+    client::descriptors::raise();
     let result = match (options.mock_engine, options.inherited()) {
-        (Some(address), _) => run(mock_engine::serve(address, options)),
+        (Some(address), _) => run(mock::serve(address, options)),
         (None, Some(inherited)) => run(worker::serve(inherited, options)),
         (None, None) => run(parent::serve(options)),
     };
@@ -101,14 +81,15 @@ fn main() -> ExitCode {
     code
 }
 
-/// Every process has one thread, but for those that write its lines: more of them are more workers.
+/// Runs a process on one thread, apart from the threads that write its log lines. More workers are the way to
+/// more threads.
 fn run(task: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|source| Error::system("start the event loop", source))?;
     let result = runtime.block_on(task);
-    // A resolver that does not answer keeps a thread, and shall not keep the process.
+    // A resolver that does not answer occupies a thread. It must not keep the process alive.
     runtime.shutdown_background();
     result
 }

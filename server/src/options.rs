@@ -1,6 +1,6 @@
 //! The command line. Workers are started with their parent's, and know by it what it knows.
 
-use crate::engine_list::{Entry, MOST_IN_FLIGHT, MOST_TOKENS};
+use crate::engine::entry::{EngineEntry, MOST_IN_FLIGHT, MOST_TOKENS};
 use clap::{Parser, ValueEnum, value_parser};
 use headcount::Policy;
 use hyper::http::uri::PathAndQuery;
@@ -26,7 +26,7 @@ pub(crate) struct Options {
     /// An engine, as "http://HOST:PORT [weight=W] [max_in_flight=N] [max_tokens=N]"; repeat it for
     /// each [default: four mock engines are started]
     #[arg(long = "engine", value_name = "ENGINE")]
-    pub(crate) engines: Vec<Entry>,
+    pub(crate) engines: Vec<EngineEntry>,
 
     /// A file with one engine a line, in the same form; lines that start with # are not read
     #[arg(long, value_name = "FILE", conflicts_with = "engines")]

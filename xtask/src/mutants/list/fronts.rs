@@ -75,7 +75,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine that is gone is taken for the socket that looks for it",
-        "server/src/dial.rs",
+        "server/src/engine/dial.rs",
         &[(
             "if stream.local_addr()? == stream.peer_addr()? {",
             "if false {",
@@ -84,7 +84,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "what another proxy said of the host is overwritten",
-        "server/src/headers.rs",
+        "server/src/message/headers.rs",
         &[(
             "headers.entry(FORWARDED_HOST).or_insert(host);",
             "headers.insert(FORWARDED_HOST, host);",
@@ -93,19 +93,19 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an empty id is an id",
-        "server/src/headers.rs",
+        "server/src/message/headers.rs",
         &[(".filter(|id| !id.is_empty())", ".filter(|_| true)")],
         Catcher::Test("http", "what_another_proxy"),
     ),
     fault(
         "the host of a target goes to the engine",
-        "server/src/proxy.rs",
+        "server/src/worker/proxy.rs",
         &[("    head.uri = to_origin(&head.uri);\n", "")],
         Catcher::Test("http", "what_another_proxy"),
     ),
     fault(
         "a small body has no limit",
-        "server/src/upload.rs",
+        "server/src/message/upload.rs",
         &[(
             "            if held.len() as u64 > limit {\n",
             "            if false {\n",
@@ -114,7 +114,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a body that makes no sense is the server's mistake",
-        "server/src/error_response.rs",
+        "server/src/message/error_response.rs",
         &[(
             "| Self::TransferCodings => StatusCode::BAD_REQUEST",
             "| Self::TransferCodings => StatusCode::INTERNAL_SERVER_ERROR",
@@ -123,7 +123,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a client may take for ever over its head",
-        "server/src/worker.rs",
+        "server/src/worker/mod.rs",
         &[(
             "            head: self.options.client_idle_timeout,",
             "            head: std::time::Duration::MAX / 4,",
@@ -132,7 +132,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "affinity prefers engines that take nothing",
-        "server/src/affinity.rs",
+        "server/src/route/affinity.rs",
         &[(
             ".filter(|engine| engine.state == EngineState::Active)",
             ".filter(|engine| engine.state != EngineState::Leaving)",
@@ -141,22 +141,22 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "affinity does not hear of changes",
-        "server/src/worker.rs",
+        "server/src/worker/mod.rs",
         &[(
-            "                worker.affinity.look_up(&worker.table);\n",
+            "                worker.router.renew_affinity();\n",
             "",
         )],
         Catcher::Test("http", "prompts_meet_elsewhere"),
     ),
     fault(
         "pauses add up",
-        "server/src/idle_timeout.rs",
+        "server/src/message/idle_timeout.rs",
         &[("            self.waiting = false;\n", "")],
         Catcher::Test("http", "may_pause_again"),
     ),
     fault(
         "a hangup ends a worker",
-        "server/src/shutdown.rs",
+        "server/src/process/shutdown.rs",
         &[(
             "signal(SignalKind::hangup())?",
             "signal(SignalKind::window_change())?",
@@ -165,7 +165,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "health wants all engines",
-        "server/src/status.rs",
+        "server/src/report/pages.rs",
         &[(
             "view.engines.iter().any(|e| e.state == EngineState::Active);",
             "view.engines.iter().all(|e| e.state == EngineState::Active);",
@@ -174,19 +174,19 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "health counts the dead",
-        "server/src/status.rs",
+        "server/src/report/pages.rs",
         &[(".filter(|f| f.alive).count()", ".count()")],
         Catcher::Test("http", "health_is_good"),
     ),
     fault(
         "a number of answers that is too large for a number is none",
-        "server/src/json.rs",
+        "server/src/route/json.rs",
         &[("true => \"1e308\",", "true => \"0\",")],
         Catcher::Test("http", "a_number_of_answers_that_is_too_large"),
     ),
     fault(
         "a rest of text is no token",
-        "server/src/prompt.rs",
+        "server/src/route/prompt.rs",
         &[(
             "length.div_ceil(prompts.saturating_mul(4))",
             "(length / prompts.saturating_mul(4))",
@@ -195,7 +195,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "of a long body only the beginning counts",
-        "server/src/prompt.rs",
+        "server/src/route/prompt.rs",
         &[(
             "tokens: length.div_ceil(4),",
             "tokens: (seen.len() as u64).div_ceil(4),",
@@ -204,25 +204,25 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "tokens by number do not count",
-        "server/src/prompt.rs",
+        "server/src/route/prompt.rs",
         &[("        self.found.lengthen(4);\n", "")],
         Catcher::Test("http", "tokens_are_counted_wherever"),
     ),
     fault(
         "parts of a message do not count",
-        "server/src/prompt.rs",
+        "server/src/route/prompt.rs",
         &[("\"content\" | \"text\" =>", "\"content\" =>")],
         Catcher::Test("http", "tokens_are_counted_wherever"),
     ),
     fault(
         "the engine that broke off is asked again",
-        "server/src/proxy.rs",
+        "server/src/worker/proxy.rs",
         &[("        tried.push(places.engine());\n", "")],
         Catcher::Test("http", "who_broke_off"),
     ),
     fault(
         "weights of the list come later",
-        "server/src/engine_list.rs",
+        "server/src/parent/engine_list.rs",
         &[(
             "Engine::named(&entry.name).weight(entry.weight)",
             "Engine::named(&entry.name)",
@@ -231,7 +231,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "want of descriptors is an engine's fault",
-        "server/src/dial.rs",
+        "server/src/engine/dial.rs",
         &[(
             "match is_of_this_host(&error) {",
             "match is_of_this_host(&error) && error.kind() == io::ErrorKind::AddrNotAvailable {",
@@ -240,7 +240,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "connections that are not used are kept",
-        "server/src/engine_client.rs",
+        "server/src/engine/engine_client.rs",
         &[(
             "since.elapsed() < KEPT_OPEN && !connection.sender.is_closed()",
             "!connection.sender.is_closed()",

@@ -158,13 +158,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a probe brings up whichever engine has the slot",
-        "server/src/probe.rs",
+        "server/src/parent/probe.rs",
         &[("up_if_down(engine.id)", "up_if_down(engine.index)")],
         Catcher::Test("http", "a_probe_of_an_engine_that_is_gone"),
     ),
     fault(
         "the server has a limit of its own for names",
-        "server/src/address.rs",
+        "server/src/engine/address.rs",
         &[("0..=MAX_NAME_LEN => Ok(address)", "0..=112 => Ok(address)")],
         Catcher::Test("http", "an_engine_may_have_the_longest_name"),
     ),

@@ -5,7 +5,7 @@ use super::{Catcher, Mutant, fault};
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a list that begins with a byte order mark makes no sense",
-        "server/src/engine_list.rs",
+        "server/src/parent/engine_list.rs",
         &[(
             "text.strip_prefix('\\u{feff}')",
             "text.strip_prefix('\\u{fffe}')",
@@ -14,13 +14,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a list that is a pipe keeps the parent waiting",
-        "server/src/engine_list.rs",
+        "server/src/parent/engine_list.rs",
         &[("        .custom_flags(libc::O_NONBLOCK)\n", "")],
         Catcher::Test("http", "a_list_that_is_a_pipe"),
     ),
     fault(
         "a hangup without a file undoes what an operator has changed",
-        "server/src/parent.rs",
+        "server/src/parent/mod.rs",
         &[(
             "            None => Err(Error::NoFile),\n",
             "            None => engine_list::read(self.options).and_then(|list| {\n                engine_list::apply(self.deployment, &list.unwrap_or_default(), self.options)\n            }),\n",
@@ -29,28 +29,28 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a row that is no address is tried for ever",
-        "server/src/dial.rs",
+        "server/src/engine/dial.rs",
         &[(
-            "Failure::Engine(io::Error::other(why)))?;",
-            "Failure::NoAddress(io::Error::other(why)))?;",
+            "DialError::Engine(io::Error::other(why)))?;",
+            "DialError::NoAddress(io::Error::other(why)))?;",
         )],
         Catcher::Test("http", "a_row_that_is_no_address"),
     ),
     fault(
         "a cap in tokens that has no effect is said like any other",
-        "server/src/configuration.rs",
+        "server/src/parent/outside_changes.rs",
         &[("cap.is_some() && !counts_tokens", "false")],
         Catcher::Test("http", "a_cap_in_tokens_is_said"),
     ),
     fault(
         "a list of engines in one option is taken for a path",
-        "server/src/address.rs",
+        "server/src/engine/address.rs",
         &[("rest.contains([',', ';'])", "rest.contains(';')")],
         Catcher::Test("http", "engines_that_are_given_in_another_form"),
     ),
     fault(
         "workers wait for ever for room that a table never has",
-        "server/src/parent.rs",
+        "server/src/parent/mod.rs",
         &[(
             "usize::from(options.workers) > dimensions.max_frontends",
             "dimensions.max_frontends == 0",
@@ -59,7 +59,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "what an operator does to the caps of all is not said",
-        "server/src/configuration.rs",
+        "server/src/parent/outside_changes.rs",
         &[(
             "changes_of_caps(before.total, self.total)",
             "changes_of_caps(self.total, self.total)",
@@ -98,25 +98,25 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a line of the log is longer than a pipe takes in one piece",
-        "server/src/record.rs",
+        "server/src/report/record.rs",
         &[("const ID: usize = 512;", "const ID: usize = 51_200;")],
         Catcher::Test("http", "lines_of_the_access_log"),
     ),
     fault(
         "a client that leaves has no engine in the log",
-        "server/src/proxy.rs",
-        &[("            at.comes_to(&engine);\n", "")],
+        "server/src/worker/proxy.rs",
+        &[("            at.set(&engine);\n", "")],
         Catcher::Test("http", "a_client_that_leaves_before_the_answer_has"),
     ),
     fault(
         "the end tells no client that it cuts its request",
-        "server/src/worker.rs",
-        &[("    worker.cuts.send_replace(true);\n", "")],
+        "server/src/worker/mod.rs",
+        &[("    worker.ending.cut();\n", "")],
         Catcher::Test("http", "what_the_time_for_the_end_cuts"),
     ),
     fault(
         "a second signal loses the lines of what it cuts",
-        "server/src/workers.rs",
+        "server/src/parent/workers.rs",
         &[(
             "child::cut(&mut worker).await;",
             "let _ = worker.kill().await;",
@@ -125,7 +125,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "standard output has more than the access log",
-        "server/src/parent.rs",
+        "server/src/parent/mod.rs",
         &[(
             "        true => say(line),\n",
             "        true => tell(line),\n",
@@ -134,13 +134,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a supervisor that does not read stops the parent",
-        "server/src/systemd.rs",
+        "server/src/parent/systemd.rs",
         &[("            socket.set_nonblocking(true)?;\n", "")],
         Catcher::Test("http", "a_supervisor_that_does_not_read"),
     ),
     fault(
         "a failure to accept is said again after each success",
-        "server/src/worker.rs",
+        "server/src/client/acceptor.rs",
         &[(
             "                    self.in_a_row.set(self.in_a_row.get().saturating_sub(1));\n",
             "                    self.in_a_row.set(self.in_a_row.get().saturating_sub(1));\n                    self.failures.borrow_mut().clear();\n",
@@ -149,7 +149,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a mock engine answers any path",
-        "server/src/mock_engine.rs",
+        "server/src/mock/mod.rs",
         &[(
             "            _ => return Ok(not_found(&path)),\n",
             "            _ => {}\n",

@@ -211,7 +211,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a deployment says again and again that its table was removed",
-        "server/src/table_path.rs",
+        "server/src/parent/table_path.rs",
         &[(
             "if state != last && (state.is_split()",
             "if (state.is_split()",

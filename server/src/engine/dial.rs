@@ -1,0 +1,234 @@
+//! New connections to engines.
+
+use crate::engine::address::{Address, Host};
+use crate::engine::resolve::Resolver;
+use crate::engine::wire::{InterimBudget, Wire};
+use crate::keepalive::Keepalive;
+use crate::message::upload::Upload;
+use crate::options::Options;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use rustix::io::Errno;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed}; // one thread has it
+use std::time::Duration;
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{Instant, sleep, timeout};
+
+/// How long an address is alone before the next one of the same engine is tried beside it; the first that
+/// accepts is taken (RFC 8305).
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// Opens connections to engines.
+#[derive(Debug)]
+pub(crate) struct Dialer {
+    /// How long an engine may take to accept one.
+    limit: Duration,
+    keepalive: Keepalive,
+    names: Resolver,
+    /// Connections for requests that are open, in use or not.
+    open: Arc<AtomicUsize>,
+}
+
+/// A connection for requests. Dropping it closes it at once, whatever is still to be sent on it.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) sender: SendRequest<Upload>,
+    pub(crate) interim: InterimBudget,
+    task: AbortHandle,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // By itself it would go on sending to an engine that does not read.
+        self.task.abort();
+    }
+}
+
+/// Counts a connection as long as it is open.
+struct Open(Arc<AtomicUsize>);
+
+impl Open {
+    fn count(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Relaxed);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+pub(crate) enum DialError {
+    /// The engine does not accept one.
+    #[error(transparent)]
+    Engine(io::Error),
+    /// Where the engine is cannot be found out. That is the resolver's fault, so no reason to shun the
+    /// engine; but others may have addresses.
+    #[error(transparent)]
+    NoAddress(io::Error),
+    /// This host cannot open one, whatever the engine: no reason to shun it.
+    #[error(transparent)]
+    ThisHost(io::Error),
+}
+
+impl Dialer {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            limit: options.connect_timeout,
+            keepalive: Keepalive::of_engines(options),
+            names: Resolver::new(options.resolve_every),
+            open: Arc::default(),
+        }
+    }
+
+    /// A connection for requests.
+    pub(crate) async fn connect(&self, engine: &str) -> Result<Connection, DialError> {
+        let stream = self.reach(engine).await?;
+        let interim = InterimBudget::new();
+        let wire = Wire::new(stream, self.keepalive, interim.clone());
+        let handshake = http1::handshake(TokioIo::new(wire)).await;
+        let (sender, connection) =
+            handshake.map_err(|error| DialError::Engine(io::Error::other(error)))?;
+        let open = Open::count(&self.open);
+        let task = tokio::spawn(async move {
+            // Its errors are those of the requests that it carries.
+            let _ = connection.await;
+            drop(open);
+        });
+        let task = task.abort_handle();
+        Ok(Connection {
+            sender,
+            interim,
+            task,
+        })
+    }
+
+    /// How many connections for requests are open.
+    pub(crate) fn open(&self) -> usize {
+        self.open.load(Relaxed)
+    }
+
+    /// A stream to an engine.
+    pub(crate) async fn reach(&self, engine: &str) -> Result<TcpStream, DialError> {
+        // A row of the table that another process has added. It is down for good, until it is removed.
+        let address: Address =
+            (engine.parse()).map_err(|why: String| DialError::Engine(io::Error::other(why)))?;
+        let stream = match address.known() {
+            Some(Ok(address)) => self.first(&[address]).await,
+            Some(Err(why)) => return Err(DialError::NoAddress(io::Error::other(why))),
+            None => self.by_name(&address).await?,
+        };
+        let stream = stream.map_err(|error| match is_of_this_host(&error) {
+            true => DialError::ThisHost(error),
+            false => DialError::Engine(error),
+        })?;
+        self.keepalive.apply(&stream);
+        Ok(stream)
+    }
+
+    async fn by_name(&self, address: &Address) -> Result<io::Result<TcpStream>, DialError> {
+        let Host::Name(name) = &address.host else {
+            return Ok(Err(io::ErrorKind::InvalidInput.into()));
+        };
+        let with_port = |ips: &[IpAddr]| -> Vec<SocketAddr> {
+            (ips.iter().map(|ip| SocketAddr::new(*ip, address.port))).collect()
+        };
+        let start = Instant::now();
+        let ips = self.names.find(name, self.limit).await;
+        let ips = ips.map_err(DialError::NoAddress)?;
+        let mut stream = self.first(&with_port(&ips)).await;
+        if stream.is_err() {
+            // It may have moved since it was looked up.
+            let left = self.limit.saturating_sub(start.elapsed());
+            if let Some(others) = self.names.find_others(name, &ips, left).await {
+                stream = self.first(&with_port(&others)).await;
+            }
+        }
+        if let Ok(stream) = &stream
+            && let Ok(peer) = stream.peer_addr()
+            && ips.first().is_some_and(|first| *first != peer.ip())
+        {
+            self.names.prefer(name, peer.ip());
+        }
+        Ok(stream)
+    }
+
+    /// The first of these addresses that accepts a connection. They are tried in turn, each one beside those
+    /// before it when they have failed or had their head start.
+    async fn first(&self, addresses: &[SocketAddr]) -> io::Result<TcpStream> {
+        if let [address] = addresses {
+            return within(self.limit, open(*address)).await;
+        }
+        let head_start = HEAD_START.min(self.limit / (addresses.len() as u32).max(1));
+        let race = async {
+            let mut addresses = addresses.iter().copied();
+            let (mut attempts, mut failure) = (JoinSet::new(), None);
+            loop {
+                match addresses.next() {
+                    Some(address) => _ = attempts.spawn(open(address)),
+                    None if attempts.is_empty() => {
+                        let none = || io::ErrorKind::AddrNotAvailable.into();
+                        return Err(failure.unwrap_or_else(none));
+                    }
+                    None => {}
+                }
+                let alone = sleep(head_start);
+                tokio::select! {
+                    Some(Ok(opened)) = attempts.join_next() => match opened {
+                        Ok(stream) => return Ok(stream),
+                        // What the engine says counts for more than what this host lacks for another
+                        // address, a network of that kind, say.
+                        Err(error) if failure.as_ref().is_none_or(is_of_this_host) => {
+                            failure = Some(error);
+                        }
+                        Err(_) => {}
+                    },
+                    () = alone, if addresses.len() > 0 => {}
+                }
+            }
+        };
+        within(self.limit, race).await
+    }
+}
+
+async fn within<T>(limit: Duration, attempt: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    (timeout(limit, attempt).await).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+}
+
+/// What `Host` says to an engine: its host and port.
+pub(crate) fn authority(engine: &str) -> String {
+    let authority = engine.trim_start_matches("http://");
+    // Which of our interfaces leads to it is no concern of the engine's.
+    match (authority.find('%'), authority.find(']')) {
+        (Some(zone), Some(end)) => format!("{}{}", &authority[..zone], &authority[end..]),
+        _ => authority.to_owned(),
+    }
+}
+
+async fn open(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    // A socket that looks for a port of this host on which no process listens can be given just that
+    // port for its own, and then talks to itself.
+    if stream.local_addr()? == stream.peer_addr()? {
+        return Err(io::ErrorKind::ConnectionRefused.into());
+    }
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Whether a connection failed for want of something on this side.
+fn is_of_this_host(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM | Errno::ADDRNOTAVAIL)
+    )
+}

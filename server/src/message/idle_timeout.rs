@@ -1,0 +1,110 @@
+//! How long to wait for the next piece of a body.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::time::{Instant, Sleep, sleep};
+
+/// A limit on each wait, of which only time spent waiting counts.
+#[derive(Debug)]
+pub(crate) struct IdleTimeout {
+    limit: Duration,
+    end: Pin<Box<Sleep>>,
+    waiting: bool,
+}
+
+impl IdleTimeout {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self {
+            limit,
+            end: Box::pin(sleep(limit)),
+            waiting: false,
+        }
+    }
+
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Passes on what was found; `Ready(None)` if there was nothing for too long.
+    pub(crate) fn watch<T>(&mut self, found: Poll<T>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        self.watch_within(self.limit, found, cx)
+    }
+
+    fn watch_within<T>(
+        &mut self,
+        limit: Duration,
+        found: Poll<T>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<T>> {
+        if let Poll::Ready(found) = found {
+            self.waiting = false;
+            return Poll::Ready(Some(found));
+        }
+        if !self.waiting {
+            self.waiting = true;
+            self.end.as_mut().reset(Instant::now() + limit);
+        }
+        self.end.as_mut().poll(cx).map(|()| None)
+    }
+}
+
+/// A limit on all waits together.
+#[derive(Debug)]
+pub(crate) struct WaitBudget {
+    timeout: IdleTimeout,
+    waited: WaitedTime,
+}
+
+/// How long has been waited in all, for others to look at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WaitedTime(Arc<Mutex<(Duration, Option<Instant>)>>);
+
+impl WaitBudget {
+    pub(crate) fn new(limit: Duration) -> Self {
+        Self {
+            timeout: IdleTimeout::new(limit),
+            waited: WaitedTime::default(),
+        }
+    }
+
+    pub(crate) fn limit(&self) -> Duration {
+        self.timeout.limit
+    }
+
+    pub(crate) fn waited(&self) -> WaitedTime {
+        self.waited.clone()
+    }
+
+    /// As [`IdleTimeout::watch`].
+    pub(crate) fn watch<T>(&mut self, found: Poll<T>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let left = self.limit().saturating_sub(self.waited.so_far());
+        self.waited.set(found.is_pending());
+        self.timeout.watch_within(left, found, cx)
+    }
+}
+
+impl WaitedTime {
+    pub(crate) fn so_far(&self) -> Duration {
+        let (before, since) = *self.lock();
+        before + since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    fn set(&self, waits: bool) {
+        let (before, since) = &mut *self.lock();
+        match (waits, *since) {
+            (true, None) => *since = Some(Instant::now()),
+            (false, Some(start)) => {
+                *before += start.elapsed();
+                *since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (Duration, Option<Instant>)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

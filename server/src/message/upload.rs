@@ -1,0 +1,180 @@
+//! The body of a request: held until it is there whole, then on its way to an engine.
+
+use crate::message::idle_timeout::{WaitBudget, WaitedTime};
+use crate::options::Options;
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::time::timeout;
+
+/// How long a client may go on sending what will be refused.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// A body that is there whole; or its first `--max-held` bytes, and what passes on the rest as it comes.
+///
+/// A place at an engine is taken only then. So a client that is slow to send holds none, what the request
+/// asks for is known, and a request that could not be delivered can be delivered elsewhere.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    held: Bytes,
+    rest: Option<Rest>,
+}
+
+/// What is still to come of a body that is longer.
+#[derive(Debug)]
+struct Rest {
+    body: Incoming,
+    /// Bytes that the whole may have, and those that may still come.
+    limit: u64,
+    room: u64,
+    /// How long the client may keep its engine waiting.
+    budget: WaitBudget,
+}
+
+/// Why a body ended before its end, for which the client is to blame.
+#[derive(Clone, Debug, Error)]
+pub(crate) enum UploadError {
+    #[error("the body is larger than the {limit} bytes that are allowed here")]
+    TooLarge { limit: u64 },
+    #[error("the client has kept its request waiting for {} s; send the body faster", limit.as_secs_f32())]
+    TooSlow { limit: Duration },
+    #[error("the body has broken off")]
+    BrokenOff,
+}
+
+impl Upload {
+    /// Takes in a body, or its beginning. One that says that it is longer than it may be was refused before.
+    pub(crate) async fn hold(mut body: Incoming, options: &Options) -> Result<Self, UploadError> {
+        let limit = options.max_body;
+        let mut held = BytesMut::new();
+        while !body.is_end_stream() {
+            if held.len() as u64 > limit {
+                discard(body).await;
+                return Err(UploadError::TooLarge { limit });
+            }
+            if held.len() as u64 >= options.max_held {
+                let rest = Rest {
+                    body,
+                    limit,
+                    room: limit - held.len() as u64,
+                    budget: WaitBudget::new(options.client_idle_timeout),
+                };
+                return Ok(Self {
+                    held: held.freeze(),
+                    rest: Some(rest),
+                });
+            }
+            let pause = options.client_idle_timeout;
+            match timeout(pause, body.frame()).await {
+                Ok(Some(Ok(frame))) => held.extend(frame.into_data().unwrap_or_default()),
+                Ok(Some(Err(_))) => return Err(UploadError::BrokenOff),
+                Ok(None) => break,
+                Err(_) => return Err(UploadError::TooSlow { limit: pause }),
+            }
+        }
+        Ok(Self {
+            held: held.freeze(),
+            rest: None,
+        })
+    }
+
+    /// The bytes that are there.
+    pub(crate) fn held(&self) -> &[u8] {
+        &self.held
+    }
+
+    /// Whether that is all of it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.rest.is_none()
+    }
+
+    /// The length of the whole, if it is known.
+    pub(crate) fn length(&self) -> Option<u64> {
+        self.size_hint().exact()
+    }
+
+    /// How long the engine will have waited for the client, unless all is there.
+    pub(crate) fn waited(&self) -> Option<WaitedTime> {
+        self.rest.as_ref().map(|rest| rest.budget.waited())
+    }
+
+    /// Takes in the rest, for a request that will be refused.
+    pub(crate) async fn discard(self) {
+        if let Some(rest) = self.rest {
+            discard(rest.body).await;
+        }
+    }
+
+    /// The same body once more, if it is there whole.
+    pub(crate) fn copy(&self) -> Option<Self> {
+        self.is_whole().then(|| Self {
+            held: self.held.clone(),
+            rest: None,
+        })
+    }
+}
+
+/// Takes in a body that is not wanted. Many clients send all before they listen, and hear nothing if the
+/// connection is closed meanwhile.
+pub(crate) async fn discard(mut body: Incoming) {
+    let all = async { while let Some(Ok(_)) = body.frame().await {} };
+    let _ = timeout(LINGER, all).await;
+}
+
+impl Body for Upload {
+    type Data = Bytes;
+    type Error = UploadError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        let this = &mut *self;
+        if !this.held.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut this.held)))));
+        }
+        let Some(rest) = &mut this.rest else {
+            return Poll::Ready(None);
+        };
+        let next = Pin::new(&mut rest.body).poll_frame(cx);
+        let Poll::Ready(next) = rest.budget.watch(next, cx) else {
+            return Poll::Pending;
+        };
+        Poll::Ready(match next {
+            None => Some(Err(UploadError::TooSlow {
+                limit: rest.budget.limit(),
+            })),
+            Some(None) => None,
+            Some(Some(Err(_))) => Some(Err(UploadError::BrokenOff)),
+            Some(Some(Ok(frame))) => {
+                let length = frame.data_ref().map_or(0, |data| data.len() as u64);
+                match rest.room.checked_sub(length) {
+                    Some(room) => {
+                        rest.room = room;
+                        Some(Ok(frame))
+                    }
+                    None => Some(Err(UploadError::TooLarge { limit: rest.limit })),
+                }
+            }
+        })
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.held.is_empty() && (self.rest.as_ref()).is_none_or(|rest| rest.body.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let held = self.held.len() as u64;
+        let rest = self.rest.as_ref();
+        let mut hint = rest.map_or(SizeHint::with_exact(0), |rest| rest.body.size_hint());
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper.saturating_add(held));
+        }
+        hint.set_lower(hint.lower().saturating_add(held));
+        hint
+    }
+}

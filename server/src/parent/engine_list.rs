@@ -1,0 +1,140 @@
+//! The list of engines: read from the command line or a file, and applied to the table.
+
+use crate::engine::entry::EngineEntry;
+use crate::error::Error;
+use crate::options::Options;
+use headcount::{Deployment, Difference, Engine, EngineState, Table};
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// The text of a file. A pipe is refused: it would keep the parent waiting for who writes into it, and has
+/// nothing left for the next reload.
+fn text_of(path: &Path) -> io::Result<String> {
+    // Else a pipe is waited for before it can be looked at.
+    let mut file = (OpenOptions::new().read(true))
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    // Some editors mark a file as UTF-8 with these bytes.
+    Ok(match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    })
+}
+
+/// The list that the options give; none if they give none.
+pub(crate) fn read(options: &Options) -> Result<Option<Vec<EngineEntry>>, Error> {
+    let (entries, place) = match &options.engines_file {
+        None if options.engines.is_empty() => return Ok(None),
+        None => (options.engines.clone(), "--engine".to_owned()),
+        Some(path) => {
+            let text = text_of(path).map_err(|source| Error::EnginesUnreadable {
+                path: path.clone(),
+                source,
+            })?;
+            let mut entries = Vec::new();
+            for (number, line) in text.lines().enumerate() {
+                let line = line.trim();
+                if !line.is_empty() && !line.starts_with('#') {
+                    let entry = line.parse().map_err(|reason| Error::EnginesMalformed {
+                        path: path.clone(),
+                        line: number + 1,
+                        reason,
+                    })?;
+                    entries.push(entry);
+                }
+            }
+            (entries, path.display().to_string())
+        }
+    };
+    if !options.counts_tokens() && entries.iter().any(|entry| entry.max_tokens.is_some()) {
+        return Err(Error::TokensNotCounted { place });
+    }
+    if entries.is_empty() {
+        return Err(Error::NoEngines { place });
+    }
+    for (number, entry) in entries.iter().enumerate() {
+        if entries[..number].iter().any(|e| e.is_same_engine(entry)) {
+            let name = entry.name.clone();
+            return Err(Error::Twice { place, name });
+        }
+    }
+    Ok(Some(entries))
+}
+
+/// The configuration of the table: the engines of the list with their caps, and the cap of all together.
+pub(crate) fn configuration(list: &[EngineEntry], options: &Options) -> headcount::Options {
+    let mut table = Table::options();
+    for entry in list {
+        let mut engine = Engine::named(&entry.name).weight(entry.weight);
+        if let Some(cap) = entry.max_in_flight.or(options.max_in_flight) {
+            engine = engine.max_in_flight(cap);
+        }
+        if let Some(cap) = entry.max_tokens.or(options.max_tokens) {
+            engine = engine.max_tokens(cap);
+        }
+        table = table.engine(engine);
+    }
+    match options.max_in_flight_total {
+        Some(cap) => table.max_in_flight(cap),
+        None => table,
+    }
+}
+
+/// Makes the table's engines those of the list, without disturbing a request: what is in flight on an
+/// engine that leaves finishes as it would have. An engine of the list that was drained takes requests again;
+/// one that is down is left to the probes. Returns what was changed, a line for each.
+pub(crate) fn apply(
+    deployment: &Deployment,
+    list: &[EngineEntry],
+    options: &Options,
+) -> Result<Vec<String>, Error> {
+    let table = deployment.table();
+    let room = table.dimensions().max_engines;
+    if list.len() > room {
+        let asked = list.len();
+        return Err(Error::TooManyEngines { asked, room });
+    }
+    let wanted = configuration(list, options);
+    let before = table.differences(&wanted);
+    let changes = match deployment.apply(&wanted) {
+        Err(headcount::Error::EnginesFull { .. }) => {
+            return Err(in_part(&before, &table.differences(&wanted)));
+        }
+        changes => changes?,
+    };
+    let mut lines: Vec<_> = changes.differences.iter().map(line).collect();
+    for engine in table.view().engines {
+        if engine.state == EngineState::Draining {
+            table.up(engine.id)?;
+            lines.push(format!("engine {}: takes requests again", engine.name));
+        }
+    }
+    Ok(lines)
+}
+
+/// What was changed of what was to be changed, and what was not.
+fn in_part(wanted: &[Difference], left: &[Difference]) -> Error {
+    let (left_of_it, changed): (Vec<_>, Vec<_>) =
+        (wanted.iter()).partition(|change| left.contains(change));
+    let say = |changes: Vec<_>| changes.into_iter().map(line).collect::<Vec<_>>().join(", ");
+    Error::InPart {
+        changed: say(changed),
+        left: say(left_of_it),
+    }
+}
+
+/// A change, with the name that a cap of all engines together has in options and in the command.
+fn line(change: &Difference) -> String {
+    let (option, found, asked) = (change.option, &change.found, &change.asked);
+    match &change.engine {
+        Some(_) => change.change(),
+        None => format!("{option}_total {found}, now {asked}"),
+    }
+}

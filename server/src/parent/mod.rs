@@ -1,0 +1,210 @@
+//! The parent: keeps the workers alive and the table true.
+
+mod engine_list;
+mod outside_changes;
+mod probe;
+mod systemd;
+mod table_path;
+mod workers;
+
+use crate::client::listener;
+use crate::error::Error;
+use crate::keepalive::Keepalive;
+use crate::log::{hurry, requests, say, tell};
+use crate::mock;
+use crate::options::Options;
+use crate::parent::outside_changes::{Configuration, lock};
+use crate::parent::workers::{Stage, Workers};
+use crate::process::shutdown::Shutdown;
+use crate::report::counters::Counters;
+use headcount::{Deployment, Table};
+use std::fmt::Arguments;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval, sleep};
+
+/// How many engines a table has room for, those included that were removed and still finish.
+const MAX_ENGINES: usize = 256;
+/// How many workers: those of this deployment, and of one before it that still finish.
+const MAX_FRONTENDS: usize = 256;
+const MOCK_ENGINES: usize = 4;
+/// How often the first worker is looked for.
+const LOOK: Duration = Duration::from_millis(10);
+
+pub(crate) async fn serve(options: Options) -> Result<(), Error> {
+    // First, so that no signal finds the process without an answer.
+    let mut shutdown = Shutdown::watch(false)?;
+    let mut reloads =
+        signal(SignalKind::hangup()).map_err(|source| Error::system("watch for SIGHUP", source))?;
+    let (list, mocks) = match engine_list::read(&options)? {
+        Some(list) => (list, Vec::new()),
+        None => mock::start(MOCK_ENGINES).await?,
+    };
+    let (table, is_new) = open(&options)?;
+    let dimensions = table.dimensions();
+    if usize::from(options.workers) > dimensions.max_frontends {
+        return Err(Error::TooManyWorkers {
+            workers: options.workers,
+            room: dimensions.max_frontends,
+        });
+    }
+    // One deployment a table: with another one's engines this one would serve what it does not know.
+    let deployment = table.deploy()?;
+    let changes = engine_list::apply(&deployment, &list, &options)?;
+    if !is_new {
+        for change in changes {
+            say(format_args!(
+                "brought the table to the configuration of this deployment: {change}"
+            ));
+        }
+    }
+    // After the mock engines, which shall not inherit them.
+    let socket = listener::bind(options.listen, Keepalive::of_clients(&options))?;
+    let counts = Counters::create()?;
+    let address = socket
+        .local_addr()
+        .map_err(|source| Error::system("ask for the address of the socket", source))?;
+    let mut workers = Workers::start(&table, &options, &socket, &counts);
+    let configuration = Arc::new(Mutex::new(Configuration::of(&table)));
+    let probes = probe::probe(table.clone(), options.clone(), Arc::clone(&configuration));
+    let probes = tokio::spawn(probes);
+    let looks = tokio::spawn(table_path::watch(table.clone(), options.probe_every));
+    announce(&options, format_args!("listening on http://{address}"));
+    for engine in &list {
+        announce(&options, format_args!("engine {}", engine.name));
+    }
+
+    let life = Deployed {
+        workers: &workers,
+        deployment: &deployment,
+        options: &options,
+        configuration: &configuration,
+    };
+    let why = life.run(&mut shutdown, &mut reloads).await;
+    systemd::notify(systemd::STOPPING);
+    let is_forced = {
+        let finish = async {
+            if !options.shutdown_delay.is_zero() {
+                say(format_args!(
+                    "{why}: still serving for {} s, while /health says 503",
+                    options.shutdown_delay.as_secs_f32()
+                ));
+                workers.enter(Stage::Draining);
+                sleep(options.shutdown_delay).await;
+            }
+            say(format_args!(
+                "{why}: finishing {} in flight, for at most {} s; a second signal ends them at once",
+                requests(workers.in_flight()),
+                options.drain_timeout.as_secs_f32()
+            ));
+            // Workers empty the queue before they go; what comes after that is refused, not left waiting.
+            drop(socket);
+            workers.enter(Stage::Finishing);
+            // The next one may come, and has the same table for what this one still finishes.
+            drop(deployment);
+            workers.end().await;
+        };
+        tokio::select! {
+            () = finish => false,
+            _ = shutdown.requested() => true,
+        }
+    };
+    if is_forced {
+        let left = requests(workers.in_flight());
+        say(format_args!(
+            "a second signal: ending with {left} in flight"
+        ));
+        hurry();
+        workers.enter(Stage::Ending);
+        workers.end().await;
+    }
+    probes.abort();
+    looks.abort();
+    mock::end(mocks, is_forced).await;
+    Ok(())
+}
+
+/// A deployment from its start to the signal that ends it.
+struct Deployed<'a> {
+    workers: &'a Workers,
+    deployment: &'a Deployment,
+    options: &'a Options,
+    configuration: &'a Mutex<Configuration>,
+}
+
+impl Deployed<'_> {
+    /// Returns when it is time to end, and says why.
+    async fn run(&self, shutdown: &mut Shutdown, reloads: &mut Signal) -> &'static str {
+        let mut glances = interval(self.options.probe_every);
+        glances.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looks = interval(LOOK);
+        let mut is_ready = false;
+        loop {
+            tokio::select! {
+                why = shutdown.requested() => return why,
+                _ = reloads.recv() => self.reload(),
+                _ = glances.tick() => self.glance(),
+                _ = looks.tick(), if !is_ready => if self.workers.are_up() {
+                    is_ready = systemd::notify(systemd::READY);
+                }
+            }
+        }
+    }
+
+    /// Reads the list of engines again.
+    fn reload(&self) {
+        // What was changed before is not of this list.
+        self.glance();
+        let changes = match self.options.engines_file {
+            Some(_) => engine_list::read(self.options).and_then(|list| {
+                engine_list::apply(self.deployment, &list.unwrap_or_default(), self.options)
+            }),
+            None => Err(Error::NoFile),
+        };
+        match changes {
+            Ok(changes) if changes.is_empty() => say("SIGHUP: nothing has changed"),
+            Ok(changes) => {
+                for change in changes {
+                    say(format_args!("SIGHUP: {change}"));
+                }
+            }
+            Err(error @ Error::InPart { .. }) => say(format_args!("SIGHUP: {error}")),
+            Err(error) => say(format_args!(
+                "SIGHUP: {error}; the engines stay as they were"
+            )),
+        }
+        *lock(self.configuration) = Configuration::of(self.deployment.table());
+    }
+
+    /// Says what others have changed.
+    fn glance(&self) {
+        let table = self.deployment.table();
+        for line in lock(self.configuration).renew(table, self.options.counts_tokens()) {
+            say(line);
+        }
+    }
+}
+
+/// Writes a line to standard output, unless that is for the access log alone.
+fn announce(options: &Options, line: Arguments<'_>) {
+    match options.access_log {
+        true => say(line),
+        false => tell(line),
+    }
+}
+
+/// A new table and true, or the one that the last deployment or an operator has left, whatever its sizes.
+fn open(options: &Options) -> Result<(Table, bool), Error> {
+    let new = Table::options()
+        .max_engines(MAX_ENGINES)
+        .max_frontends(MAX_FRONTENDS)
+        .threads(0); // a worker has one thread
+    Ok(match &options.table {
+        None => (new.memfd()?, true),
+        Some(path) => match Table::open(path) {
+            Err(headcount::Error::NotFound { .. }) => (new.open_or_create(path)?, true),
+            opened => (opened?, false),
+        },
+    })
+}

@@ -1,0 +1,218 @@
+//! The workers, as the parent sees them: each is started again when it ends, until all are to end.
+
+use crate::client::listener;
+use crate::log::{requests, say};
+use crate::options::Options;
+use crate::process::child;
+use crate::process::shutdown::DRAIN;
+use crate::report::counters;
+use headcount::Table;
+use std::collections::HashSet;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, ChildStdin};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// Workers that end sooner than this after their start, again and again, wait as long before the next.
+const SHORT_LIFE: Duration = Duration::from_secs(1);
+
+/// How far the deployment is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stage {
+    Serving,
+    /// Still serving, and saying that this will end.
+    Draining,
+    /// Finishing what is in flight.
+    Finishing,
+    /// Cutting it.
+    Ending,
+}
+
+/// All workers of the deployment.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    stage: watch::Sender<Stage>,
+    keepers: JoinSet<()>,
+    shared: Arc<Shared>,
+}
+
+/// What their keepers share.
+#[derive(Debug)]
+struct Shared {
+    table: Table,
+    options: Options,
+    socket: String,
+    counters: String,
+    /// Those that run.
+    pids: Mutex<HashSet<u32>>,
+}
+
+impl Workers {
+    /// Starts them, with this socket and these counts, which have to stay open until the end begins.
+    pub(crate) fn start(
+        table: &Table,
+        options: &Options,
+        socket: &TcpListener,
+        counts: &OwnedFd,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            table: table.clone(),
+            options: options.clone(),
+            socket: listener::number(socket),
+            counters: counters::number(counts),
+            pids: Mutex::default(),
+        });
+        let (stage, stages) = watch::channel(Stage::Serving);
+        let mut keepers = JoinSet::new();
+        for number in 0..options.workers {
+            keepers.spawn(Arc::clone(&shared).keep(number, stages.clone()));
+        }
+        Self {
+            stage,
+            keepers,
+            shared,
+        }
+    }
+
+    /// Has them come to a later stage.
+    pub(crate) fn enter(&self, stage: Stage) {
+        let _ = self.stage.send(stage);
+    }
+
+    /// Returns when all have ended, once they have been told to.
+    pub(crate) async fn end(&mut self) {
+        while self.keepers.join_next().await.is_some() {}
+    }
+
+    /// Requests that they have in flight.
+    pub(crate) fn in_flight(&self) -> u64 {
+        let frontends = self.frontends();
+        frontends.map(|(_, in_flight)| in_flight).sum()
+    }
+
+    /// Whether any of them serves.
+    pub(crate) fn are_up(&self) -> bool {
+        self.frontends().next().is_some()
+    }
+
+    /// Those that live and have joined the table: their pids and requests in flight.
+    fn frontends(&self) -> impl Iterator<Item = (u32, u64)> {
+        let pids = self.shared.pids().clone();
+        let frontends = self.shared.table.view().frontends.into_iter();
+        (frontends.filter(move |f| f.alive && pids.contains(&f.pid))).map(|f| (f.pid, f.in_flight))
+    }
+}
+
+impl Shared {
+    /// Starts a worker, and another whenever it ends, until all are to end.
+    async fn keep(self: Arc<Self>, number: u16, mut stages: watch::Receiver<Stage>) {
+        let mut short_lives = 0;
+        loop {
+            let started = Instant::now();
+            match self.start(number) {
+                Ok((worker, lifeline)) => self.watch(worker, lifeline, &mut stages).await,
+                Err(error) => say(format_args!("cannot start a worker: {error}")),
+            }
+            let is_short = started.elapsed() < SHORT_LIFE;
+            short_lives = if is_short { short_lives + 1 } else { 0 };
+            let pause = if short_lives > 1 {
+                SHORT_LIFE
+            } else {
+                Duration::ZERO
+            };
+            let told = stages.wait_for(|stage| *stage >= Stage::Finishing);
+            // Once told, it is told for ever, so this returns at once then.
+            if timeout(pause, told).await.is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Worker and lifeline. The lifeline is apart because waiting for a child closes its input.
+    fn start(&self, number: u16) -> io::Result<(Child, Option<ChildStdin>)> {
+        let mut command = child::this_program();
+        command
+            .args(std::env::args_os().skip(1))
+            .args(["--lifeline", "--listener", &self.socket])
+            .args(["--counters", &self.counters])
+            .args(["--number", &number.to_string()]);
+        self.table.pass_to(&mut command);
+        child::start(command)
+    }
+
+    /// Returns when a worker has ended, and what it held is free again.
+    async fn watch(
+        &self,
+        mut worker: Child,
+        mut lifeline: Option<ChildStdin>,
+        stages: &mut watch::Receiver<Stage>,
+    ) {
+        let pid = worker.id().unwrap_or_default();
+        self.pids().insert(pid);
+        let mut stage = *stages.borrow_and_update();
+        let status = loop {
+            match stage {
+                Stage::Serving => {}
+                Stage::Draining => {
+                    if let Some(lifeline) = &mut lifeline {
+                        // It may be dead already.
+                        let _ = lifeline.write_all(DRAIN).await;
+                    }
+                }
+                Stage::Finishing => {
+                    drop(lifeline.take());
+                    let limit = self.options.drain_timeout;
+                    tokio::select! {
+                        () = child::finish(&mut worker, limit) => break None,
+                        // It is the last stage, or there is no parent.
+                        _ = stages.changed() => {}
+                    }
+                    stage = Stage::Ending;
+                    continue;
+                }
+                Stage::Ending => {
+                    child::cut(&mut worker).await;
+                    break None;
+                }
+            }
+            tokio::select! {
+                status = worker.wait() => break Some(status),
+                changed = stages.changed() => {
+                    stage = match changed {
+                        Ok(()) => *stages.borrow_and_update(),
+                        Err(_) => Stage::Ending,
+                    };
+                }
+            }
+        };
+        match status {
+            Some(Ok(status)) => say(format_args!("worker {pid}: {status}; starting another")),
+            Some(Err(error)) => say(format_args!("worker {pid}: {error}; starting another")),
+            None => {}
+        }
+        self.pids().remove(&pid);
+        self.reap();
+    }
+
+    /// What a worker held that has died is free again when this returns.
+    fn reap(&self) {
+        match self.table.reap() {
+            Ok(reaped) if reaped.requests > 0 => {
+                let returned = requests(reaped.requests);
+                say(format_args!("{returned} of dead workers returned"));
+            }
+            Ok(_) => {}
+            Err(error) => say(format_args!("{error}; trying again soon")),
+        }
+    }
+
+    fn pids(&self) -> MutexGuard<'_, HashSet<u32>> {
+        self.pids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

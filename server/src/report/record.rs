@@ -1,0 +1,221 @@
+//! What is noted of each request: in the counts, and in the access log if there is one.
+
+use crate::client::silence::Phase;
+use crate::log::tell;
+use crate::message::error_response::{Code, SHUTDOWN};
+use crate::message::headers;
+use crate::process::ending::Ending;
+use crate::report::counters::Counters;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::{CONNECTION, HeaderMap, HeaderName, HeaderValue};
+use hyper::{Request, Response, StatusCode};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// For a client that has left before there was an answer, as in nginx's log.
+const LEFT: u16 = 499;
+
+/// Where a worker's requests are recorded.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) ending: Arc<Ending>,
+    pub(crate) has_access_log: bool,
+}
+
+/// A request, from its head to the end of its answer. It is noted when this is dropped, however it ended.
+#[derive(Debug)]
+pub(crate) struct Record {
+    recorder: Arc<Recorder>,
+    phase: Arc<Phase>,
+    start: Instant,
+    /// None before there is an answer.
+    status: Option<u16>,
+    reason: Option<&'static str>,
+    sent: u64,
+    is_whole: bool,
+    line: Option<Box<AccessLine>>,
+}
+
+/// What only the access log has.
+#[derive(Debug)]
+struct AccessLine {
+    client: IpAddr,
+    method: String,
+    target: String,
+    id: String,
+    at: CurrentEngine,
+    first_byte: Option<f64>,
+}
+
+/// The engine that a request is at, or was at last. The request carries it to where the engine is chosen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CurrentEngine(Arc<Mutex<Option<String>>>);
+
+impl CurrentEngine {
+    pub(crate) fn set(&self, engine: &str) {
+        *self.lock() = Some(cut(engine, ENGINE));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// No more than so many bytes of these are logged. With all else a line has less than the 4,096 bytes that a
+/// pipe takes in one piece, so lines of several workers do not mix.
+const TARGET: usize = 2048;
+const ID: usize = 512;
+const METHOD: usize = 64;
+const ENGINE: usize = 512;
+
+impl Recorder {
+    /// Begins the record of a request.
+    pub(crate) fn begin<B>(
+        self: &Arc<Self>,
+        phase: &Arc<Phase>,
+        client: IpAddr,
+        request: &mut Request<B>,
+    ) -> Record {
+        phase.becomes_busy();
+        let line = self.has_access_log.then(|| {
+            let at = CurrentEngine::default();
+            request.extensions_mut().insert(at.clone());
+            Box::new(AccessLine {
+                client,
+                method: cut(request.method().as_str(), METHOD),
+                target: cut(&request.uri().to_string(), TARGET),
+                id: text(request.headers(), &headers::REQUEST_ID, ID),
+                at,
+                first_byte: None,
+            })
+        });
+        Record {
+            recorder: Arc::clone(self),
+            phase: Arc::clone(phase),
+            start: Instant::now(),
+            status: None,
+            reason: None,
+            sent: 0,
+            is_whole: false,
+            line,
+        }
+    }
+}
+
+impl Record {
+    /// There is an answer, whose body is to be noted as it goes out.
+    pub(crate) fn answered<B: Body>(mut self, response: Response<B>) -> Response<RecordedBody<B>> {
+        self.status = Some(response.status().as_u16());
+        self.reason = response.extensions().get().map(|Code(code)| *code);
+        if let Some(line) = &mut self.line {
+            // Of an answer to HEAD nothing more goes out.
+            self.is_whole |= line.method == "HEAD";
+            line.first_byte = Some(self.start.elapsed().as_secs_f64());
+        }
+        self.is_whole |= response.body().is_end_stream();
+        let is_last = self.recorder.ending.is_draining();
+        let mut response = response.map(|body| RecordedBody { body, record: self });
+        if is_last {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
+        response
+    }
+}
+
+impl Drop for Record {
+    fn drop(&mut self) {
+        self.phase.is_answered();
+        let took = self.start.elapsed();
+        let is_cutting = self.recorder.ending.is_cutting();
+        let (status, reason) = match self.status {
+            Some(status) => (status, self.reason),
+            // One that could not even be told so.
+            None if is_cutting => (StatusCode::SERVICE_UNAVAILABLE.as_u16(), Some(SHUTDOWN)),
+            None => (LEFT, None),
+        };
+        let is_cut = is_cutting && (!self.is_whole || reason == Some(SHUTDOWN));
+        let counts = self.recorder.counters.own();
+        counts.ended(status, reason, took, self.sent);
+        if let Some(line) = &self.line {
+            let time = SystemTime::now().duration_since(UNIX_EPOCH);
+            let line = serde_json::json!({
+                "time": time.map_or(0.0, |time| (time.as_secs_f64() * 1e3).round() / 1e3),
+                "id": line.id,
+                "client": line.client.to_string(),
+                "method": line.method,
+                "target": line.target,
+                "status": status,
+                "reason": reason,
+                "engine": *line.at.lock(),
+                "first_byte_s": line.first_byte,
+                "duration_s": took.as_secs_f64(),
+                "bytes": self.sent,
+                "complete": self.is_whole,
+                "cut": is_cut.then_some(SHUTDOWN),
+                "worker": std::process::id(),
+            });
+            tell(line);
+        }
+    }
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName, most: usize) -> String {
+    let value = headers.get(name).map(HeaderValue::as_bytes);
+    cut(&String::from_utf8_lossy(value.unwrap_or_default()), most)
+}
+
+/// The beginning of a text that has no more than so many bytes in JSON.
+fn cut(text: &str, most: usize) -> String {
+    let mut length = 0;
+    let fits = |c: &char| {
+        length += match c {
+            '"' | '\\' => 2,
+            c if c.is_control() => 6,
+            c => c.len_utf8(),
+        };
+        length <= most
+    };
+    text.chars().take_while(fits).collect()
+}
+
+/// The body of an answer, with the record of its request.
+pub(crate) struct RecordedBody<B> {
+    body: B,
+    record: Record,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for RecordedBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        match &frame {
+            Poll::Ready(Some(Ok(frame))) => {
+                let length = frame.data_ref().map_or(0, Bytes::len);
+                self.record.sent += length as u64;
+                self.record.is_whole = self.body.is_end_stream();
+            }
+            Poll::Ready(None) => self.record.is_whole = true,
+            _ => {}
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

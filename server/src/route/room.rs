@@ -1,0 +1,104 @@
+//! What room there is, as of a look at the table: nothing is counted for it.
+
+use crate::message::error_response::ErrorResponse;
+use crate::route::Router;
+use headcount::{EngineId, EngineState, EngineView, View};
+
+/// Where there is room for several requests at one engine.
+#[derive(Debug)]
+pub(crate) enum Room {
+    /// At the active engines but for these.
+    But(Vec<EngineId>),
+    /// Nowhere. This engine is the nearest to having it.
+    Nowhere(EngineId),
+    /// There is no engine that takes requests.
+    NoEngine,
+}
+
+impl Room {
+    /// The room for so many requests, and tokens of all of them, at an engine that is not closed.
+    pub(crate) fn look(router: &Router, requests: u32, tokens: u32, closed: &[EngineId]) -> Self {
+        let view = router.table.view();
+        let active = (view.engines.iter())
+            .filter(|e| e.state == EngineState::Active && !closed.contains(&e.id));
+        let left_at = |e: &EngineView| {
+            let requests = left(e.in_flight.into(), e.max_in_flight);
+            (requests, left(e.tokens.into(), e.max_tokens))
+        };
+        let fits = |left: (u64, u64)| left.0 >= requests.into() && left.1 >= tokens.into();
+        let (with_room, full): (Vec<_>, Vec<_>) = active.partition(|e| fits(left_at(e)));
+        let nearest = (with_room.iter().chain(&full)).max_by_key(|e| left_at(e));
+        match nearest {
+            Some(nearest) if with_room.is_empty() || !fits(left_in_all(&view)) => {
+                Self::Nowhere(nearest.id)
+            }
+            Some(_) => Self::But(full.iter().map(|engine| engine.id).collect()),
+            None => Self::NoEngine,
+        }
+    }
+}
+
+/// What is left below a cap.
+fn left(count: u64, cap: Option<u32>) -> u64 {
+    cap.map_or(u64::MAX, |cap| u64::from(cap).saturating_sub(count))
+}
+
+/// What is left below the caps of all engines together, in requests and in tokens.
+fn left_in_all(view: &View) -> (u64, u64) {
+    let total = |count: fn(&EngineView) -> u32| -> u64 {
+        let engines = view.engines.iter();
+        engines.map(|engine| u64::from(count(engine))).sum()
+    };
+    (
+        left(total(|engine| engine.in_flight), view.max_in_flight),
+        left(total(|engine| engine.tokens), view.max_tokens),
+    )
+}
+
+/// Whether a request would be refused now, whatever it asks for.
+pub(crate) fn check(router: &Router) -> Result<(), ErrorResponse> {
+    let view = router.table.view();
+    let mut active = (view.engines.iter()).filter(|engine| engine.state == EngineState::Active);
+    let mut refusal = ErrorResponse::NoEngine;
+    let has_room = active.any(|engine| {
+        refusal = ErrorResponse::Saturated;
+        left(engine.in_flight.into(), engine.max_in_flight) > 0
+            && left(engine.tokens.into(), engine.max_tokens) > 0
+    });
+    let (requests, tokens) = left_in_all(&view);
+    match has_room && requests > 0 && tokens > 0 {
+        true => Ok(()),
+        false => Err(refusal),
+    }
+}
+
+/// The most that one request can ever be given, when nothing else is in flight.
+#[derive(Debug)]
+pub(crate) struct Largest {
+    pub(crate) requests: u32,
+    /// Where so many requests have room.
+    pub(crate) tokens: u32,
+}
+
+impl Largest {
+    pub(crate) fn of(router: &Router, requests: u32) -> Self {
+        let view = router.table.view();
+        let or_total = |most: Option<u32>, total: Option<u32>| {
+            most.unwrap_or(u32::MAX).min(total.unwrap_or(u32::MAX))
+        };
+        let caps = || {
+            let engines = view.engines.iter();
+            engines.map(|e| [e.max_in_flight, e.max_tokens].map(|cap| cap.unwrap_or(u32::MAX)))
+        };
+        let tokens = caps()
+            .filter(|[most, _]| *most >= requests)
+            .map(|[_, tokens]| tokens);
+        Self {
+            requests: or_total(
+                caps().map(|[requests, _]| requests).max(),
+                view.max_in_flight,
+            ),
+            tokens: or_total(tokens.max(), view.max_tokens),
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The body of an answer, on its way to the client. It owns the places at the engine.
+
+use crate::client::socket::{Client, ClientLeft};
+use crate::engine::dial::Connection;
+use crate::engine::engine_client::IdleConnections;
+use crate::message::idle_timeout::IdleTimeout;
+use crate::route::permits::Permits;
+use crate::worker::Worker;
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use thiserror::Error;
+
+/// Passes on what comes from the engine, piece by piece and as it comes.
+///
+/// The server drops it when the last byte has been passed on or the client has left, and with it the
+/// places. A connection whose answer was not read to its end is closed then, by which the engine
+/// learns that its answer is not waited for.
+pub(crate) struct ResponseBody {
+    body: Incoming,
+    idle_timeout: IdleTimeout,
+    is_whole: bool,
+    /// Closed if it is not kept.
+    connection: Option<Connection>,
+    /// The engine, if the connection can be used again.
+    engine: Option<String>,
+    idle: Arc<IdleConnections>,
+    /// What may cut it.
+    cut: Pin<Box<dyn Future<Output = ResponseError> + Send>>,
+    /// The client, if it finds the end by the end of the connection.
+    ends_by_close: Option<Client>,
+    _places: Permits,
+}
+
+/// How the client finds the end of an answer whose length is not known before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ending {
+    /// By its last chunk.
+    Marked,
+    /// By the end of the connection, as of old.
+    Close,
+}
+
+/// Why an answer ended before its end. The client's connection is closed then, for its head is out.
+#[derive(Debug, Error)]
+pub(crate) enum ResponseError {
+    #[error("the engine has broken off: {0}")]
+    BrokenOff(#[from] hyper::Error),
+    #[error("the engine has said nothing for {} s", limit.as_secs_f32())]
+    TooSlow { limit: Duration },
+    #[error(transparent)]
+    ClientLeft(#[from] ClientLeft),
+    #[error("this server ends")]
+    Shutdown,
+}
+
+impl ResponseBody {
+    /// A connection that is clear can be used again.
+    pub(crate) fn new(
+        body: Incoming,
+        worker: &Worker,
+        places: Permits,
+        (connection, is_clear): (Connection, bool),
+        client: Client,
+        ending: Ending,
+    ) -> Self {
+        let (leaves, ends) = (client.clone().leaves(), worker.ending.cuts());
+        let cut = Box::pin(async move {
+            tokio::select! {
+                left = leaves => left.into(),
+                () = ends => ResponseError::Shutdown,
+            }
+        });
+        let ends_by_close = ending == Ending::Close && body.size_hint().exact().is_none();
+        let ends_by_close = ends_by_close.then_some(client);
+        if let Some(client) = &ends_by_close {
+            client.begins_what_the_close_ends();
+        }
+        Self {
+            body,
+            idle_timeout: IdleTimeout::new(worker.options.engine_idle_timeout),
+            is_whole: false,
+            connection: Some(connection),
+            engine: is_clear.then(|| places.engine_name()),
+            idle: worker.engines.idle(),
+            cut,
+            ends_by_close,
+            _places: places,
+        }
+    }
+
+    fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseError>>> {
+        let next = Pin::new(&mut self.body).poll_frame(cx);
+        if next.is_pending()
+            && let Poll::Ready(cut) = self.cut.as_mut().poll(cx)
+        {
+            return Poll::Ready(Some(Err(cut)));
+        }
+        let limit = self.idle_timeout.limit();
+        self.idle_timeout.watch(next, cx).map(|next| match next {
+            None => Some(Err(ResponseError::TooSlow { limit })),
+            Some(next) => next.map(|frame| frame.map_err(ResponseError::from)),
+        })
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = ResponseError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, ResponseError>>> {
+        let next = ready!(self.next(cx));
+        self.is_whole |= next.is_none();
+        Poll::Ready(next)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        // The server does not ask for the end of a body whose length was said.
+        let is_whole = self.is_whole || self.body.is_end_stream();
+        if let Some(client) = self.ends_by_close.take().filter(|_| is_whole) {
+            client.has_what_the_close_ends();
+        }
+        if is_whole
+            && let (Some(connection), Some(engine)) = (self.connection.take(), self.engine.take())
+        {
+            self.idle.keep(engine, connection);
+        }
+    }
+}
