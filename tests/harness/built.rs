@@ -3,8 +3,19 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The path of a package's program. Builds it first, as this test was built.
+/// Builds a package's program as this test was built, and returns its path.
 pub fn built(package: &str, program: &str) -> PathBuf {
+    build(package, "--bin", program).join(program)
+}
+
+/// Builds a package's example as this test was built, and returns its path.
+pub fn built_example(package: &str, example: &str) -> PathBuf {
+    let directory = build(package, "--example", example);
+    directory.join("examples").join(example)
+}
+
+/// Builds one target of a package. Returns the directory of the profile, in which programs lie.
+fn build(package: &str, kind: &str, name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("the test's own program");
     // The tests lie in `deps`, beside which programs lie.
     let directory = test
@@ -14,7 +25,7 @@ pub fn built(package: &str, program: &str) -> PathBuf {
     let mut build = Command::new(env!("CARGO"));
     build
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-        .args(["build", "--quiet", "--package", package, "--bin", program])
+        .args(["build", "--quiet", "--package", package, kind, name])
         .arg("--target-dir")
         .arg(directory.parent().expect("a target directory"));
     if directory.ends_with("release") {
@@ -22,5 +33,5 @@ pub fn built(package: &str, program: &str) -> PathBuf {
     }
     let status = build.status().expect("starts cargo");
     assert!(status.success(), "{package} does not build");
-    directory.join(program)
+    directory.to_owned()
 }

@@ -14,7 +14,7 @@ mod tracee;
 
 pub use actor::{Actor, spawn_all};
 pub use alone::{Ended, alone, fork, succeeds_alone, wait};
-pub use built::built;
+pub use built::{built, built_example};
 pub use damage::{Damage, Part};
 pub use forked::Forked;
 pub use lead::{Lead, Strayed};

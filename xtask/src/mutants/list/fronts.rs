@@ -142,10 +142,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "affinity does not hear of changes",
         "server/src/worker/mod.rs",
-        &[(
-            "                worker.router.renew_affinity();\n",
-            "",
-        )],
+        &[("                worker.router.renew_affinity();\n", "")],
         Catcher::Test("http", "prompts_meet_elsewhere"),
     ),
     fault(
