@@ -85,7 +85,8 @@ impl Example {
         streams
     }
 
-    /// Opens streams, one on each engine at a time, until several workers have some. Returns how many are on each engine.
+    /// Opens streams, one on each engine at a time, until several workers have some. Returns how many are
+    /// on each engine.
     fn streams_over_workers(&self, streams: &mut Vec<Answer>) -> u32 {
         eventually("requests at several workers", || {
             streams.extend(self.streams(ENGINES));

@@ -1,4 +1,4 @@
-//! Why a process of the deployment ends, as sentences for the person who started it.
+//! Why a process of the deployment cannot start or go on, in sentences that say what to do.
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,22 +26,22 @@ pub(crate) enum Error {
     },
 
     #[error(
-        "there is no file to read the engines from again; start with --engines-file FILE for engines that can be changed"
+        "the engines come from the command line, so there is no file to read again; start with --engines-file FILE to change them later"
     )]
     NoFile,
 
     #[error(
-        "{asked} engines are named, and the table has room for {room}; name fewer, or start on a new table"
+        "the list has {asked} engines, and the table has room for {room}; list fewer, or start on a new table"
     )]
     TooManyEngines { asked: usize, room: usize },
 
     #[error(
-        "some engines could not be added before others that leave have finished, which keep their places in the table until then; changed: {changed}; apply the list again later for what is left: {left}"
+        "the table has no room for some engines until others that leave have finished; changed: {changed}; apply the list again later for the rest: {left}"
     )]
     InPart { changed: String, left: String },
 
     #[error(
-        "the table has room for {}, and that many live; start with a smaller --workers, wait for the last deployment to finish, or start on a new table",
+        "the table has room for {}, and that many are running; start with a smaller --workers, wait for the last deployment to finish, or start on a new table",
         number(*room, "process", "processes")
     )]
     TooManyProcesses { room: usize },
@@ -59,7 +59,7 @@ pub(crate) enum Error {
     Twice { place: String, name: String },
 
     #[error(
-        "{place} caps the tokens of an engine, and tokens are not counted; say --policy tokens, or --max-tokens for all engines"
+        "{place} caps the tokens of an engine, and tokens are not counted; give --policy tokens, or --max-tokens for all engines"
     )]
     TokensNotCounted { place: String },
 
@@ -70,7 +70,7 @@ pub(crate) enum Error {
     System { what: String, source: io::Error },
 }
 
-/// A number of things, in words if it is one.
+/// Writes a number of things.
 fn number(count: usize, one: &str, several: &str) -> String {
     match count {
         1 => format!("one {one}"),

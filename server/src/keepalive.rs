@@ -1,10 +1,11 @@
-//! How soon it is noticed that the other end of a connection is gone without a word: its host has lost power, or
-//! the link to it is down.
+//! Notices that the other end of a connection is gone without closing it: its host has lost power, or the
+//! link is down.
 //!
-//! The kernel asks for a sign of life when nothing is under way (TCP keepalive). Of what is under way it can limit
-//! how long that goes unacknowledged (`TCP_USER_TIMEOUT`); but to that limit, one that does not read looks like
-//! one that is gone. A client has its own limit for reading, which serves for both. An engine may be slow to read,
-//! so for engines we look ourselves whether acknowledgements come.
+//! On a silent connection the kernel asks the other end for a sign of life (TCP keepalive). For bytes under
+//! way, it can limit how long they stay unacknowledged (`TCP_USER_TIMEOUT`); but that limit does not tell
+//! an end that does not read from one that is gone. Clients have a limit for reading anyway, which serves
+//! for both. Engines may be slow to read, so for them this module checks itself whether acknowledgements
+//! come.
 
 use crate::options::Options;
 use rustix::net::sockopt;
@@ -12,16 +13,16 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-/// TCP keepalive of connections, and the longest that what was sent may go unacknowledged or unread.
+/// TCP keepalive of connections, and how long sent bytes may stay unacknowledged or unread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keepalive {
-    /// How long a connection is silent before the other end is asked for a sign of life. None: never.
+    /// How long a connection may be silent before the kernel asks for a sign of life. `None`: for ever.
     idle: Option<Duration>,
-    /// None: it is not the kernel that limits it.
+    /// `None`: the kernel sets no limit.
     unread: Option<Duration>,
 }
 
-/// How often the other end is asked.
+/// How often the kernel asks before it gives up.
 const PROBES: u32 = 4;
 
 impl Keepalive {
@@ -40,7 +41,7 @@ impl Keepalive {
         }
     }
 
-    /// How often to look whether the other end is gone.
+    /// Returns how often to check whether the other end is gone.
     pub(crate) fn check_every(self) -> Duration {
         let never = Duration::from_secs(86_400);
         (self.idle).map_or(never, |idle| {
@@ -48,13 +49,13 @@ impl Keepalive {
         })
     }
 
-    /// Whether nothing has come from the other end of a connection for as long as keepalive takes, though it was
-    /// asked: what was sent was sent again, or it was asked twice in a row whether it reads again.
+    /// Whether the other end has been silent for the whole time of keepalive, though the kernel asked it:
+    /// by sending bytes again, or by probing twice in a row whether it reads again.
     pub(crate) fn is_gone(self, stream: impl AsFd) -> bool {
         let Some(idle) = self.idle else {
             return false;
         };
-        // SAFETY: numbers all of them, for which zeros are valid.
+        // SAFETY: the struct has numbers only, for which zeros are valid.
         let mut info: libc::tcp_info = unsafe { zeroed() };
         let mut size = size_of::<libc::tcp_info>() as libc::socklen_t;
         // SAFETY: writes at most `size` bytes there.
@@ -72,8 +73,8 @@ impl Keepalive {
         got == 0 && was_asked && silent >= idle * 2
     }
 
-    /// Sets it for a connection, or for all that a listening socket will accept. A connection that is closed
-    /// already does not take it, as will be noticed soon.
+    /// Applies the settings to a connection, or to all connections that a listening socket will accept.
+    /// Fails without notice on a connection that is closed already.
     pub(crate) fn apply(self, stream: impl AsFd + Copy) {
         let Some(idle) = self.idle else {
             return;

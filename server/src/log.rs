@@ -1,5 +1,7 @@
-//! Lines for the operator, and the access log. A stream whose reader has gone is no reason to fail, and one
-//! whose reader has stopped is no reason to wait: each stream has a thread that writes to it.
+//! Lines for the operator on standard error, and the access log on standard output.
+//!
+//! Each stream has a thread that writes to it. So the process goes on when a reader has gone, and does not wait
+//! for a reader that has stopped.
 
 use rustix::io::{Errno, write};
 use std::collections::VecDeque;
@@ -12,39 +14,42 @@ use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
-/// How many lines wait to be written. Then lines are left out, until half of them are written: so a reader that
-/// is a little too slow is told of one gap in hundreds of lines.
+/// How many lines wait to be written. More are left out, until half of these are written: so a reader that is a
+/// little too slow sees one gap in hundreds of lines.
 const WAITING: usize = 1024;
-/// How long the end of a process waits for readers that take no line.
+/// How long a process waits at its end for readers that take no line.
 const UNREAD: Duration = Duration::from_secs(2);
-/// How long it waits for readers in all.
+/// How long a process waits at its end for readers in all.
 pub(crate) const LAST_LINES: Duration = Duration::from_secs(5);
-/// How long it waits for one that takes nothing if it is to come at once.
+/// How long a process that is to end at once waits for readers that take no line.
 const AT_ONCE: Duration = Duration::from_millis(200);
-/// How often a stream that does not wait for its reader (`O_NONBLOCK`) is tried again.
+/// How soon to write again to a full stream that is `O_NONBLOCK`.
 const AGAIN: Duration = Duration::from_millis(10);
 
 static ERRORS: Stream = Stream::new("standard error");
 static OUTPUT: Stream = Stream::new("standard output");
 static IS_HURRIED: AtomicBool = AtomicBool::new(false);
 
-/// Writes a line to standard error, for what happens.
+/// Begins each line for the operator.
+const PROGRAM: &str = "headcount-server: ";
+
+/// Tells the operator what has happened: writes a line to standard error, behind the name of the program.
 pub(crate) fn say(line: impl Display) {
-    ERRORS.push(&line);
+    ERRORS.push(&format_args!("{PROGRAM}{line}"));
 }
 
-/// Writes a line to standard output, for what was asked for.
+/// Writes a line that was asked for to standard output.
 pub(crate) fn tell(line: impl Display) {
     OUTPUT.push(&line);
 }
 
-/// No reader is to keep this process from its end.
+/// Makes the end of this process wait for readers only briefly.
 pub(crate) fn hurry() {
     IS_HURRIED.store(true, Relaxed);
 }
 
-/// Returns when all lines are written, or their readers take none. The time without a reader is that of both
-/// streams: one that has taken nothing during the wait for the other is not waited for again.
+/// Returns when all lines are written, or their readers take none. Both streams share the time: a reader that
+/// took nothing while this waited for the other one is not waited for again.
 pub(crate) fn finish() {
     let start = Instant::now();
     let limits = match IS_HURRIED.load(Relaxed) {
@@ -59,7 +64,7 @@ pub(crate) fn finish() {
             in_all: LAST_LINES,
         },
     };
-    // What is missing in the one is said in the other.
+    // Standard error says what is missing in standard output.
     let left = OUTPUT.finish(limits);
     if left > 0 {
         OUTPUT.report(format_args!(
@@ -70,7 +75,7 @@ pub(crate) fn finish() {
     ERRORS.finish(limits);
 }
 
-/// How long the end of a process waits for readers.
+/// How long a process waits at its end for readers.
 #[derive(Clone, Copy)]
 struct FinishLimits {
     start: Instant,
@@ -82,25 +87,25 @@ struct FinishLimits {
 struct Stream {
     name: &'static str,
     queue: Mutex<Queue>,
-    /// There is something to be written, or something was.
+    /// Signals that a line has come or was written.
     changed: Condvar,
-    /// Whether there is a thread that writes.
+    /// Whether the stream has its thread.
     has_thread: OnceLock<bool>,
 }
 
 struct Queue {
     entries: VecDeque<Entry>,
-    /// Lines are left out.
+    /// Whether lines are left out.
     is_full: bool,
-    /// The thread is at an entry that it has taken.
+    /// Whether the thread is writing an entry that it has taken.
     is_writing: bool,
-    /// When a line was last taken, or came when none was waiting.
+    /// When the thread last took a line, or a line came while none was waiting.
     progress: Option<Instant>,
 }
 
 enum Entry {
     Line(String),
-    /// Here so many were left out.
+    /// So many lines were left out here.
     Gap(u64),
 }
 
@@ -120,14 +125,14 @@ impl Stream {
         }
     }
 
-    /// Hands a line to the thread. False if it is left out.
+    /// Hands a line to the thread. Returns false if the line is left out.
     fn push(&'static self, line: &dyn Display) -> bool {
         let run = || self.run();
         let spawn = || Builder::new().name(self.name.to_owned()).spawn(run).is_ok();
         let has_thread = *self.has_thread.get_or_init(spawn);
         let line = format!("{line}\n");
         if !has_thread {
-            // Then it is better to wait than to say nothing.
+            // Without a thread it is better to wait than to write nothing.
             return self.write(&line).is_ok();
         }
         let is_kept = self.lock().push(line);
@@ -152,7 +157,7 @@ impl Stream {
                     }
                 },
             }
-            // While it fails, there is no end of it yet.
+            // While writing fails, the gap still grows.
             if missing > 0 && !is_failing {
                 let said = format_args!("{} left out here: it was not read", lines(missing));
                 if self.report(said) {
@@ -163,16 +168,16 @@ impl Stream {
         }
     }
 
-    /// Says what is missing in this stream: in the other one, or, if this is that one, in its place.
+    /// Reports on standard error what is missing in this stream.
     fn report(&'static self, what: Arguments<'_>) -> bool {
-        let line = format!("process {}: {}: {what}", id(), self.name);
+        let line = format!("{PROGRAM}process {}: {}: {what}", id(), self.name);
         match std::ptr::eq(self, &ERRORS) {
             true => self.write(&format!("{line}\n")).is_ok(),
             false => ERRORS.push(&line),
         }
     }
 
-    /// In one piece if it is short, for other processes write there, too.
+    /// Writes a line: a short one in one piece, since other processes write to the same stream.
     fn write(&self, line: &str) -> io::Result<()> {
         let mut left = line.as_bytes();
         while !left.is_empty() {
@@ -190,7 +195,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The next entry, for the thread.
+    /// Takes the next entry, for the thread.
     fn take(&self) -> Entry {
         let mut queue = self.lock();
         loop {
@@ -211,7 +216,7 @@ impl Stream {
         self.changed.notify_all();
     }
 
-    /// Waits until all is written. Returns how many lines are not, since none of them was taken for a while.
+    /// Waits until all is written or the reader takes nothing. Returns how many lines are left.
     fn finish(&self, limits: FinishLimits) -> u64 {
         let FinishLimits {
             start,
@@ -255,7 +260,7 @@ impl Queue {
         self.is_writing || !self.entries.is_empty()
     }
 
-    /// How many wait or are left out.
+    /// Returns how many lines wait or are left out.
     fn lines(&self) -> u64 {
         let waiting = self.entries.iter().map(|entry| match entry {
             Entry::Line(_) => 1,
@@ -265,7 +270,7 @@ impl Queue {
     }
 }
 
-/// A number of lines and the verb that goes with it.
+/// Writes a number of lines with its verb.
 fn lines(number: u64) -> String {
     match number {
         1 => "1 line was".to_owned(),
@@ -273,7 +278,7 @@ fn lines(number: u64) -> String {
     }
 }
 
-/// A number of requests, in words.
+/// Writes a number of requests.
 pub(crate) fn requests(number: u64) -> String {
     match number {
         1 => "1 request".to_owned(),

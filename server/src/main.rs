@@ -1,4 +1,5 @@
-//! `headcount-server`: an HTTP front end for LLM engines. Several processes serve one port, and route by one table.
+//! `headcount-server`: an HTTP front end for LLM engines. Several processes serve one port, and route by
+//! one table.
 //!
 //! ```text
 //! headcount-server --listen 127.0.0.1:8000 --workers 4 \
@@ -20,25 +21,26 @@
 //!
 //! The processes, each a room:
 //!
-//! - `parent`: starts the `workers` and starts them again, reaps what dead ones left, applies the `engine_list` to
-//!   the table, brings engines up again (`probe`), and logs what other processes do to the table
-//!   (`outside_changes`) and to its file (`table_path`). It never touches a request.
-//! - `worker`: serves clients. Its `proxy` passes each request on; a `response_body` carries the answer, and owns
-//!   the permits of the request until the last byte.
+//! - `parent`: starts the `workers` and starts them again, reaps what dead ones left, applies the
+//!   `engine_list` to the table, brings engines up again (`probe`), and logs what other processes do to the
+//!   table (`outside_changes`) and to its file (`table_path`). It never touches a request.
+//! - `worker`: serves clients. Its `proxy` passes each request on; a `response_body` carries the answer,
+//!   and owns the permits of the request until the last byte.
 //! - `mock`: an engine that decodes nothing, at the pace of one that does.
 //!
 //! A request on its way through a worker meets these rooms, in this order:
 //!
-//! - `client`: an `acceptor` takes the connection, as far as there are `descriptors`; `silence` limits how long the
-//!   client may say nothing; `linger` ends the connection so that the last bytes arrive.
-//! - `message`: `framing` checks where the message ends, `upload` collects its body, `headers` says which fields
-//!   are passed on, `error_response` is an answer without an engine.
-//! - `route`: `prompt` reads from the body how much an engine will run, `affinity` prefers an engine with a warm
-//!   cache, `room` looks for room, `permits` takes it.
-//! - `engine`: `engine_client` sends the request over an open connection, or has `dial` open one at an address
-//!   that `resolve` finds. Workers have no list of engines: an engine's name in the table is its `address`.
-//! - `report`: `record` notes the request in the `counters` of all workers and in the access log; `pages` shows
-//!   health and metrics.
+//! - `client`: an `acceptor` takes the connection, as far as there are `descriptors`; `silence` limits how
+//!   long the client may say nothing; `linger` ends the connection so that the last bytes arrive.
+//! - `message`: `framing` checks where the message ends, `upload` collects its body, `headers` says which
+//!   fields are passed on, `error_response` is an answer without an engine.
+//! - `route`: `prompt` reads from the body how much an engine will run, `affinity` prefers an engine with a
+//!   warm cache, `room` looks for room, `permits` takes it.
+//! - `engine`: `engine_client` sends the request over an open connection, or has `dial` open one at an
+//!   address that `resolve` finds. Workers have no list of engines: an engine's name in the table is its
+//!   `address`.
+//! - `report`: `record` notes the request in the `counters` of all workers and in the access log; `pages`
+//!   shows health and metrics.
 //!
 //! `process` has what all processes share: how to start a child, and how to learn that the end has come.
 

@@ -1,4 +1,4 @@
-//! The command line. Workers are started with their parent's, and know by it what it knows.
+//! The command line. Workers and mock engines are started with that of their parent.
 
 use crate::engine::entry::{EngineEntry, MOST_IN_FLIGHT, MOST_TOKENS};
 use clap::{Parser, ValueEnum, value_parser};
@@ -9,39 +9,39 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// API servers in front of LLM engines: several processes on one port, which route by one table.
+/// An HTTP front end for LLM engines: several processes serve one port, and route by one table.
 ///
-/// SIGTERM stops accepting, finishes what is in flight and ends; SIGHUP reads --engines-file again.
+/// SIGTERM: accept nothing new, finish the requests in flight, and end. SIGHUP: read --engines-file again.
 #[derive(Clone, Debug, Parser)]
-#[command(name = "headcount-server")]
+#[command(name = "headcount-server", version)]
 pub(crate) struct Options {
-    /// Where to listen; port 0 for any that is free, which is then printed
+    /// The address to listen on; port 0 takes any free port, which is then printed
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000", value_parser = socket_address)]
     pub(crate) listen: SocketAddr,
 
-    /// Worker processes, 1 to 64
+    /// How many worker processes to run, 1 to 64
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = value_parser!(u16).range(1..=64))]
     pub(crate) workers: u16,
 
-    /// An engine, as "http://HOST:PORT [weight=W] [max_in_flight=N] [max_tokens=N]"; repeat it for
-    /// each [default: four mock engines are started]
+    /// An engine, as "http://HOST:PORT [weight=W] [max_in_flight=N] [max_tokens=N]"; give one --engine
+    /// for each [default: the program starts four mock engines]
     #[arg(long = "engine", value_name = "ENGINE")]
     pub(crate) engines: Vec<EngineEntry>,
 
-    /// A file with one engine a line, in the same form; lines that start with # are not read
+    /// A file with one engine a line, in the same form; empty lines and lines that begin with # are skipped
     #[arg(long, value_name = "FILE", conflicts_with = "engines")]
     pub(crate) engines_file: Option<PathBuf>,
 
-    /// Where the table lies, on a tmpfs such as /dev/shm; it stays there for the next deployment
-    /// [default: in memory that goes with the processes]
+    /// Where the table lies, on a tmpfs such as /dev/shm; it remains there for the next deployment
+    /// [default: memory that ends with the processes]
     #[arg(long, value_name = "PATH")]
     pub(crate) table: Option<PathBuf>,
 
-    /// The most requests in flight on an engine that does not say so itself [default: no cap]
+    /// The most requests in flight on an engine that has no max_in_flight of its own [default: no cap]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_IN_FLIGHT.into()))]
     pub(crate) max_in_flight: Option<u32>,
 
-    /// The most tokens in flight on an engine that does not say so itself [default: no cap]
+    /// The most tokens in flight on an engine that has no max_tokens of its own [default: no cap]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_TOKENS.into()))]
     pub(crate) max_tokens: Option<u32>,
 
@@ -49,21 +49,21 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_TOKENS.into()))]
     pub(crate) max_in_flight_total: Option<u32>,
 
-    /// How the load of an engine is computed
+    /// How to compute the load of an engine
     #[arg(long, value_name = "NAME", default_value = "in-flight")]
     pub(crate) policy: Routing,
 
-    /// Send prompts that begin alike to the same engine, unless its load is more than this above
-    /// that of the least loaded
+    /// Send prompts with the same beginning to the same engine, unless its load exceeds that of the least
+    /// loaded engine by more than this [default: off]
     #[arg(long, value_name = "SLACK", value_parser = slack)]
     pub(crate) affinity: Option<f64>,
 
-    /// How many bytes of a prompt are its beginning
+    /// How many bytes of a prompt count as its beginning
     #[arg(long, value_name = "BYTES", default_value_t = 256)]
     pub(crate) affinity_bytes: usize,
 
-    /// Send a POST again to another engine if the first breaks off before it answers anything;
-    /// other methods that may be repeated always are
+    /// Send a POST again to another engine if the first one breaks off before it answers anything; methods
+    /// that may be repeated (GET, PUT, DELETE, ...) always are
     #[arg(long)]
     pub(crate) repeat_posts: bool,
 
@@ -71,8 +71,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "BYTES", default_value_t = 64 << 20)]
     pub(crate) max_body: u64,
 
-    /// How much of a body is held until it is there, in bytes, before an engine is chosen; what is longer
-    /// is passed on as it comes from there on
+    /// How many bytes of a body to collect before an engine is chosen; the rest of a longer body is passed on
+    /// as it comes
     #[arg(long, value_name = "BYTES", default_value_t = 16 << 20)]
     pub(crate) max_held: u64,
 
@@ -80,12 +80,12 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(crate) connect_timeout: Duration,
 
-    /// How long the addresses of an engine's name are used before the name is looked up again, in seconds
+    /// How long to use the addresses of an engine's name before it is looked up again, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) resolve_every: Duration,
 
-    /// After how long without a word an engine's host is asked for a sign of life (TCP keepalive), in
-    /// seconds; it is given up after twice as long. 0: never
+    /// How long an engine's host may be silent before TCP asks it for a sign of life, in seconds; after twice
+    /// that time the connection is closed. 0: never
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = keepalive)]
     pub(crate) engine_keepalive: Duration,
 
@@ -97,38 +97,39 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", default_value = "120", value_parser = seconds)]
     pub(crate) engine_idle_timeout: Duration,
 
-    /// How long a client may pause within its request, keep an engine waiting for it in all, or not read its answer, in seconds
+    /// How long a client may pause within its request, keep an engine waiting in all, or leave its answer
+    /// unread, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) client_idle_timeout: Duration,
 
-    /// How long a client may keep a connection without a request on it, in seconds: longer than a balancer in
-    /// front keeps them, so that it never uses one that is just being closed
+    /// How long a client may keep a connection without a request on it, in seconds; longer than a balancer in
+    /// front keeps it, so that the balancer never uses a connection that is just being closed
     #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = seconds)]
     pub(crate) keepalive_timeout: Duration,
 
-    /// The same as --engine-keepalive for clients
+    /// The same as --engine-keepalive, for clients
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = keepalive)]
     pub(crate) client_keepalive: Duration,
 
-    /// For how long after SIGTERM new requests are still served, while /health says 503 already, in seconds: as
-    /// long as a balancer in front takes to notice
+    /// How long to go on serving after SIGTERM while /health says 503 already, in seconds; as long as a
+    /// balancer in front takes to notice
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds_or_none)]
     pub(crate) shutdown_delay: Duration,
 
-    /// How long requests may go on once no new ones are taken, in seconds
+    /// How long requests in flight may go on once no new ones are accepted, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) drain_timeout: Duration,
 
-    /// What an engine that is down is asked for; it is back when the answer is a 2xx
+    /// The path that a probe asks of an engine that is down; a 2xx brings the engine up again
     #[arg(long, value_name = "PATH", default_value = "/health", value_parser = path)]
     pub(crate) probe_path: String,
 
-    /// How often it is asked, in seconds
+    /// How often to probe, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
     pub(crate) probe_every: Duration,
 
-    /// Write a line of JSON for each request to standard output when it has ended; what is said there at the
-    /// start without it goes to standard error
+    /// Write a line of JSON to standard output for each request that has ended; the lines of the start then
+    /// go to standard error
     #[arg(long)]
     pub(crate) access_log: bool,
 
@@ -140,7 +141,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", default_value = "0.01", value_parser = seconds)]
     pub(crate) mock_step: Duration,
 
-    /// By how much that grows with each request in the batch, in seconds
+    /// How much longer a mock engine takes for each request in the batch, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "0.0001", value_parser = seconds_or_none)]
     pub(crate) mock_step_per_request: Duration,
 
@@ -148,7 +149,7 @@ pub(crate) struct Options {
     #[arg(long, hide = true)]
     pub(crate) listener: Option<RawFd>,
 
-    /// The memory for the counts of all workers
+    /// The memory of the counters of all workers
     #[arg(long, hide = true)]
     pub(crate) counters: Option<RawFd>,
 
@@ -156,25 +157,25 @@ pub(crate) struct Options {
     #[arg(long, hide = true)]
     pub(crate) number: Option<usize>,
 
-    /// Standard input is the parent's lifeline
+    /// Standard input is a pipe from the parent, which closes when the parent ends
     #[arg(long, hide = true)]
     pub(crate) lifeline: bool,
 }
 
-/// The policies that need nothing but the table.
+/// The policies that need only the counts of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Routing {
-    /// Requests in flight
+    /// By requests in flight
     InFlight,
-    /// Tokens in flight, estimated from the prompt
+    /// By tokens in flight, estimated from the prompt
     Tokens,
-    /// One engine after the other
+    /// Each engine in turn
     RoundRobin,
-    /// The less loaded of two that are picked at random
+    /// The less loaded one of two engines picked at random
     PowerOfTwo,
 }
 
-/// What a worker has from its parent.
+/// What a worker inherits from its parent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inherited {
     pub(crate) listener: RawFd,
@@ -183,7 +184,7 @@ pub(crate) struct Inherited {
 }
 
 impl Options {
-    /// What this process has inherited, if it is a worker.
+    /// Returns what this process has inherited, if it is a worker.
     pub(crate) fn inherited(&self) -> Option<Inherited> {
         Some(Inherited {
             listener: self.listener?,
@@ -201,7 +202,7 @@ impl Options {
         }
     }
 
-    /// Whether tokens are counted: they cost a look into the body.
+    /// Whether tokens are counted, for which a worker has to read the body of each request.
     pub(crate) fn counts_tokens(&self) -> bool {
         self.policy == Routing::Tokens || self.max_tokens.is_some()
     }
@@ -218,7 +219,7 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// What may stand in a request's first line: a path, with a query or without (RFC 3986, section 3.3 and 3.4).
+/// Reads a path, with a query or without (RFC 3986, sections 3.3 and 3.4).
 fn path(text: &str) -> Result<String, String> {
     let is_plain =
         |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/?".contains(&byte);
@@ -244,7 +245,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
         Ok(seconds) if (0.001..=86_400.0).contains(&seconds) => {
             Ok(Duration::from_secs_f64(seconds))
         }
-        _ => Err("expected seconds, from 0.001 to 86400".to_owned()),
+        _ => Err("expected seconds, 0.001 to 86400".to_owned()),
     }
 }
 
@@ -254,21 +255,21 @@ fn seconds_or_none(text: &str) -> Result<Duration, String> {
     }
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("expected seconds, from 0 to 3600".to_owned()),
+        _ => Err("expected seconds, 0 to 3600".to_owned()),
     }
 }
 
-/// Whole seconds: the kernel knows no others.
+/// Reads whole seconds: the kernel has no fractions here.
 fn keepalive(text: &str) -> Result<Duration, String> {
     match text.parse() {
         Ok(seconds @ 0..=32_000) => Ok(Duration::from_secs(seconds)),
-        _ => Err("expected whole seconds, from 1 to 32000, or 0 for never".to_owned()),
+        _ => Err("expected whole seconds, 1 to 32000, or 0 for never".to_owned()),
     }
 }
 
 fn slack(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(slack) if (0.0..=1e9).contains(&slack) => Ok(slack),
-        _ => Err("expected a difference in load, from 0 to 1000000000".to_owned()),
+        _ => Err("expected a difference in load, 0 to 1000000000".to_owned()),
     }
 }

@@ -1,4 +1,4 @@
-//! The access log: a line for each request, however it ends.
+//! The access log has a line for each request, however it ends.
 
 use crate::deployment::{agent, signal};
 use crate::engine::{MockEngine, engine_that_says, odd_engine, read_request};
@@ -59,7 +59,7 @@ fn standard_output_has_nothing_but_the_access_log() {
     assert_eq!(line["target"], "/live");
 }
 
-/// An engine that reads requests and never answers, and what it has read.
+/// Starts an engine that reads requests and never answers. Returns the heads that it reads.
 fn silent_engine() -> (SocketAddr, Receiver<String>) {
     let (sender, got) = channel();
     let engine = odd_engine(move |connection| {
@@ -73,7 +73,7 @@ fn silent_engine() -> (SocketAddr, Receiver<String>) {
     (engine, got)
 }
 
-/// The id that an engine was told.
+/// Returns the id in the head that an engine got.
 fn id_of(request: &str) -> &str {
     let lines = request.lines();
     let mut ids = lines.filter_map(|line| line.strip_prefix("x-request-id: "));
@@ -122,7 +122,7 @@ fn check_a_cut(options: &[&str], ends: impl FnOnce(&Server, &Receiver<String>)) 
     let errors = lines_of(server.errors.take().unwrap());
     let mut begun = Stream::ask(server.address, 1_000_000);
     assert!(begun.token());
-    // In one piece, in hours.
+    // The answer comes in one piece, in hours.
     let mut waiting = Stream::post(server.address, "{\"max_tokens\":1000000}");
     engine.comes_to_run(2);
     signal(server.pid(), libc::SIGTERM);
@@ -151,7 +151,7 @@ fn check_a_cut(options: &[&str], ends: impl FnOnce(&Server, &Receiver<String>)) 
 }
 
 #[test]
-fn what_the_time_for_the_end_cuts_is_told_so_and_logged_as_that() {
+fn requests_cut_by_the_drain_timeout_are_told_and_logged() {
     check_a_cut(&["--drain-timeout", "0.5"], |_, _| {});
 }
 

@@ -1,4 +1,4 @@
-//! How the addresses of engines are written, and what is no address.
+//! How addresses of engines are written, and which are refused.
 
 use crate::deployment::{Deployment, agent, complete, program};
 use crate::engine::{MockEngine, read_head, say};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What the program says when it is started with these engines, which it is to refuse.
+/// Starts the program with engines that it refuses. Returns its message.
 fn refused(engines: &[&str]) -> String {
     let mut command = Command::new(program());
     for engine in engines {
@@ -29,7 +29,7 @@ fn refused(engines: &[&str]) -> String {
     let _ = program.kill();
     let ended = program.wait_with_output().unwrap();
     let code = ended.status.code();
-    // 2 is for what the command line says.
+    // Status 2 stands for a mistake on the command line.
     assert!(matches!(code, Some(1 | 2)), "{engines:?}: {ended:?}");
     String::from_utf8(ended.stderr).unwrap()
 }
@@ -75,7 +75,7 @@ fn an_address_that_could_never_be_reached_is_refused_at_the_start() {
             "http://[fe80::1%25nosuch0]:9001",
             "no network interface \"nosuch0\"",
         ),
-        ("http://0.0.0.0:9001", "at which no other is reached"),
+        ("http://0.0.0.0:9001", "at which no client reaches it"),
         ("http://127.1:9001", "four decimal numbers"),
         ("https://localhost:9001", "TLS"),
         ("http://user:secret@localhost:9001", "user name"),
@@ -118,7 +118,7 @@ fn a_link_local_address_is_reached_over_its_interface() {
             .call()
             .unwrap();
         assert_eq!(answer.status(), 200);
-        // Which interface it is, is this host's business.
+        // The engine does not get the network interface.
         let head = heads.join().unwrap().to_lowercase();
         assert!(
             head.contains(&format!("host: [fe80::77]:{port}\r\n")),

@@ -63,7 +63,7 @@ fn one_that_may_not_is_told_which_engine_broke_off_and_how() {
     }
     let with = |status| statuses.iter().filter(|s| **s == status).count();
     assert_eq!(with(200) + with(502), 20, "{statuses:?}");
-    // It may have run each of those whose connection it closed.
+    // The engine may have run each request whose connection it closed.
     assert_eq!(with(502), closed.load(Relaxed) as usize);
     assert!(with(502) > 0, "no connection was used again");
 }

@@ -1,14 +1,14 @@
-//! What is wrong on the command line is refused at the start, and the message says what is right.
+//! Mistakes on the command line are refused at the start, and the message says what is right.
 
 use crate::deployment::program;
 use std::process::{Command, Stdio};
 
-/// What the program says before it ends by itself.
+/// Returns the message with which the program ends by itself.
 fn refusal(arguments: &[&str]) -> String {
     let directory = headcount_tests::directory();
     let empty = directory.path().join("engines");
     std::fs::write(&empty, "").unwrap();
-    // Without this list, which is refused, what is accepted would serve for ever.
+    // This list is refused. Without it, the program would serve for ever if it accepted the arguments.
     let ended = Command::new(program())
         .arg("--engines-file")
         .arg(&empty)
@@ -49,7 +49,7 @@ fn engines_that_are_given_in_another_form_are_refused_with_the_right_one() {
             "write \"http://127.0.0.1:9001 weight=2\"",
         ),
     ] {
-        // One that is accepted would serve for ever; this probe path is refused.
+        // This probe path is refused. Without it, the program would serve for ever if it accepted the engine.
         let said = Command::new(program())
             .args(["--engine", wrong, "--probe-path", "x"])
             .output()
@@ -90,11 +90,11 @@ fn a_path_for_probes_is_one_that_can_be_asked_for() {
     }
 }
 
-/// What the program says of a list with this line.
+/// Returns the message of the program for a list with this line.
 fn refusal_of_engine(line: &str) -> String {
     let directory = headcount_tests::directory();
     let file = directory.path().join("engines");
-    // The last line is refused, so that the program ends also if the first one is not.
+    // The last line is refused, so the program ends even if it accepts the first one.
     std::fs::write(&file, format!("{line}\nhttps://h\n")).unwrap();
     let ended = Command::new(program())
         .arg("--engines-file")
@@ -121,7 +121,7 @@ fn a_setting_of_an_engine_is_given_once() {
 }
 
 #[test]
-fn what_is_no_cap_and_no_weight_is_refused_with_the_range() {
+fn caps_and_weights_out_of_range_are_refused_with_the_range() {
     let (requests, tokens) = (
         ("max_in_flight", 1_048_574_u64),
         ("max_tokens", 4_294_967_294),
@@ -132,7 +132,7 @@ fn what_is_no_cap_and_no_weight_is_refused_with_the_range() {
         for wrong in ["0", "-1", "1.5", "", "4294967295", "4294967296", &above] {
             let said = refusal_of_engine(&format!("http://h {key}={wrong}"));
             let right =
-                format!("line 1: \"{key}={wrong}\" is no cap; give a number from 1 to {most}\n");
+                format!("line 1: \"{key}={wrong}\" is not a cap; give a number from 1 to {most}\n");
             assert!(said.contains(&right), "{said}");
             let said = refusal(&[&format!("{flag}={wrong}")]);
             assert!(said.contains(&flag), "{said}");
@@ -147,7 +147,7 @@ fn what_is_no_cap_and_no_weight_is_refused_with_the_range() {
     }
     for wrong in ["0", "-1", "1e-40", "1e39", "NaN", "inf", "", "two"] {
         let said = refusal_of_engine(&format!("http://h weight={wrong}"));
-        let range = "is no weight; give a number from 1.2e-38 to 3.4e38\n";
+        let range = "is not a weight; give a number from 1.2e-38 to 3.4e38\n";
         assert!(said.contains(range), "{wrong}: {said}");
     }
     for right in ["0.001", "1e-37", "3.4e38"] {
@@ -169,6 +169,6 @@ fn more_engines_than_a_table_has_room_for_are_refused_in_words_of_this_program()
         .output()
         .unwrap();
     let said = String::from_utf8(program.stderr).unwrap();
-    assert!(said.contains("room for 256; name fewer"), "{said}");
+    assert!(said.contains("room for 256; list fewer"), "{said}");
     assert!(!said.contains("max_engines"), "{said}");
 }

@@ -7,16 +7,16 @@ use headcount_tests::eventually;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::thread;
 
-/// In hours, so that it stays.
+/// An answer that takes hours, so that its request stays in flight.
 fn post(deployment: &Deployment, fields: &str) -> Stream {
     let body = format!("{{\"max_tokens\":1000000,{fields}}}");
     Stream::post(deployment.address, &body)
 }
 
-/// Requests and tokens that are counted for one with these fields, at the one engine that has it.
+/// Sends a request with these fields. Returns the requests and tokens that the table counts for it.
 fn counted(deployment: &Deployment, engines: &[MockEngine], fields: &str) -> (u32, u32) {
     let stream = post(deployment, fields);
-    // An engine gets it when all its places are taken.
+    // The engine gets the request after all places are taken.
     eventually("its arrival at an engine", || {
         engines
             .iter()
@@ -83,7 +83,7 @@ fn a_request_counts_what_an_engine_will_run() {
             (3, 6),
         ),
         ("\"text_2\":\"1234\",\"text_1\":\"1234\"".to_owned(), (1, 2)),
-        // As engines read numbers; what they refuse counts as one.
+        // Numbers in all forms that engines read. Others count as one.
         ("\"prompt\":\"1234\",\"n\":\"2\"".to_owned(), (2, 2)),
         ("\"prompt\":\"1234\",\"n\":2.0".to_owned(), (2, 2)),
         ("\"prompt\":\"1234\",\"n\":null".to_owned(), (1, 1)),
@@ -92,7 +92,7 @@ fn a_request_counts_what_an_engine_will_run() {
         ("\"prompt\":\"1234\",\"n\":[7]".to_owned(), (1, 1)),
         ("\"prompt\":\"1234\",\"n\":{\"a\":7}".to_owned(), (1, 1)),
         ("\"prompt\":[]".to_owned(), (1, 0)),
-        // What is not known as work counts as one request.
+        // A body without a known prompt counts as one request.
         ("\"n\":5".to_owned(), (1, 7)),
     ] {
         let shown = &fields[..fields.len().min(70)];
@@ -105,7 +105,7 @@ fn several_are_placed_at_one_engine_or_not_at_all() {
     let engines = MockEngine::several(2, "0.05");
     let options = ["--workers=1", "--max-in-flight", "4"];
     let deployment = Deployment::start(&addresses(&engines), &options);
-    // One on each, and one more: three places are left at one engine, two at the other.
+    // One on each engine, and one more: three places are left at one engine, two at the other.
     let ones: Vec<_> = (0..3).map(|_| deployment.stream(1_000_000)).collect();
     let free = |deployment: &Deployment| {
         let mut free: Vec<_> = deployment.in_flight().iter().map(|n| 4 - n).collect();
@@ -120,7 +120,7 @@ fn several_are_placed_at_one_engine_or_not_at_all() {
     eventually("its places", || free(&deployment) == [0, 2]);
     let two = post(&deployment, "\"prompt\":[\"x\",\"y\"]");
     eventually("its places", || free(&deployment) == [0, 0]);
-    // More than there ever is room for.
+    // More than the engines ever have room for.
     let mut five = post(&deployment, "\"prompt\":\"x\",\"n\":5");
     assert_eq!(five.status(), 413);
     let said = five.rest().0;
@@ -176,7 +176,7 @@ fn a_batch_that_is_refused_changes_nothing() {
         let options = [&["--workers=1"], options].concat();
         let deployment = Deployment::start(&addresses(&engines), &options);
         let held: Vec<_> = match status {
-            // A batch that an idle table takes: so each engine has a request.
+            // The batch fits an idle table, so each engine has a request already.
             503 => (0..2).map(|_| deployment.stream(1_000_000)).collect(),
             _ => Vec::new(),
         };
@@ -241,7 +241,7 @@ fn an_estimate_has_to_fit_where_all_its_requests_do() {
         &few,
     ];
     let deployment = Deployment::start(&[], &options);
-    // Five have room at the first only, and so count ten tokens at most.
+    // Only the first engine has room for five requests, so they count ten tokens at most.
     let prompt = "x".repeat(400);
     let five = post(&deployment, &format!("\"prompt\":\"{prompt}\",\"n\":5"));
     eventually("its places", || deployment.in_flight() == [5, 0]);

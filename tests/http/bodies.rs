@@ -1,4 +1,4 @@
-//! A place at an engine is taken when the body of a request is there, and counts what it asks for,
+//! A request takes its place at an engine when its body is there, and counts what the body asks for,
 //! however slowly and in whatever pieces it has come.
 
 use crate::deployment::Deployment;
@@ -12,7 +12,7 @@ const HEAD: &str = "POST /v1/completions HTTP/1.1\r\nHost: t\r\nConnection: clos
 const GET: &str = "GET /health-of-engine HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
 
 #[test]
-fn who_has_not_sent_its_body_holds_no_place() {
+fn a_client_that_has_not_sent_its_body_has_no_place() {
     let options = [
         "--workers=1",
         "--max-in-flight",
@@ -29,7 +29,7 @@ fn who_has_not_sent_its_body_holds_no_place() {
     ];
     let start = Instant::now();
     let mut slow = slow.map(|request| Stream::send(deployment.address, &request));
-    // All others are served meanwhile.
+    // Other clients are served meanwhile.
     let mut served = 0;
     while start.elapsed() < Duration::from_secs(1) {
         assert_eq!(Stream::send(deployment.address, GET).status(), 200);
@@ -57,7 +57,7 @@ fn a_body_that_comes_late_is_counted_with_all_its_tokens() {
     for _ in 0..3 {
         let head = format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n");
         let mut late = Stream::send(deployment.address, &head);
-        // Longer than any server would wait for it out of kindness.
+        // Longer than a server lingers for the rest of a body.
         thread::sleep(Duration::from_millis(400));
         assert_eq!(deployment.total(), 0);
         late.more(&format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()))
@@ -71,7 +71,7 @@ fn a_body_that_comes_late_is_counted_with_all_its_tokens() {
     }
 }
 
-/// What is counted for a request that is sent in these pieces.
+/// Sends a request in these pieces. Returns what the table counts for it.
 fn tokens_of(deployment: &Deployment, pieces: &[String]) -> u32 {
     deployment.settles();
     let mut stream = Stream::send(deployment.address, &pieces[0]);
@@ -162,7 +162,7 @@ fn pictures_and_sounds_count_little_whatever_their_size() {
         let shown = &part[..part.len().min(60)];
         assert_eq!(tokens_of(&deployment, &[request]), 3 + tokens, "{shown}");
     }
-    // As a form, or as it is.
+    // As a form, or as the bare file.
     let mirror = Deployment::start(&[mirror()], &["--workers=1", "--max-tokens", "10000"]);
     for kind in ["multipart/form-data; boundary=x", "Audio/wav", "image/png"] {
         let request = format!(
@@ -171,7 +171,7 @@ fn pictures_and_sounds_count_little_whatever_their_size() {
         );
         assert_eq!(Stream::send(mirror.address, &request).status(), 200);
     }
-    // An estimate is no reason to refuse for ever: what is larger than any cap has an engine to itself.
+    // An estimate above every cap does not refuse a request for ever: it gets an engine to itself.
     let text = format!("{{\"max_tokens\":100000,\"unknown\":\"{data}\"}}");
     let text = format!("{HEAD}Content-Length: {}\r\n\r\n{text}", text.len());
     assert_eq!(tokens_of(&deployment, &[text]), 10_000);
@@ -181,8 +181,8 @@ fn pictures_and_sounds_count_little_whatever_their_size() {
 const LONG: &str = "POST /v1/completions HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: 100000\r\n\r\n";
 
 #[test]
-fn who_keeps_an_engine_waiting_for_the_rest_is_cut_off_and_the_engine_not_blamed() {
-    // Answers when all is there; a byte a line, so that pieces are many.
+fn a_client_that_keeps_an_engine_waiting_is_cut_off_and_the_engine_not_blamed() {
+    // The engine answers when the whole body is there. It comes in many pieces, a byte a line.
     let engine = odd_engine(|connection| {
         read_head(connection);
         while !read_head(connection).is_empty() {}
@@ -193,12 +193,12 @@ fn who_keeps_an_engine_waiting_for_the_rest_is_cut_off_and_the_engine_not_blamed
         "1000",
         "--client-idle-timeout",
         "2",
-        // Less than the client is given.
+        // Less than the limit of the client.
         "--first-byte-timeout",
         "0.5",
     ];
     let deployment = Deployment::start(&[engine], &options);
-    // Nothing more, or a byte now and then: it is the sum that counts.
+    // The client sends nothing more, or a byte now and then: the sum of its pauses counts.
     for drips in [false, true] {
         let mut stream = Stream::send(deployment.address, &format!("{LONG}{}", "x".repeat(2_000)));
         eventually("its place", || deployment.total() == 1);
@@ -280,17 +280,17 @@ fn a_body_is_asked_for_only_if_there_is_a_place() {
     let body = "{\"max_tokens\":1}";
     let head =
         |length: usize| format!("{HEAD}Content-Length: {length}\r\nExpect: 100-continue\r\n\r\n");
-    // Too large, whatever there is room for.
+    // Too large, even with room at an engine.
     let mut large = Stream::send(deployment.address, &head(1_001));
     assert_eq!(large.status(), 413);
-    // There is one: 100, the body, the answer.
+    // With room: 100, the body, the answer.
     let mut asks = Stream::send(deployment.address, &head(body.len()));
     assert_eq!(asks.status(), 100);
     assert_eq!(deployment.total(), 0, "the body is not there yet");
     asks.again(body);
     assert_eq!(asks.status(), 200);
     deployment.settles();
-    // There is none: told so at once.
+    // Without room: 503 at once.
     let stays = deployment.stream(1_000_000);
     let mut asks = Stream::send(deployment.address, &head(body.len()));
     assert_eq!(asks.status(), 503);
@@ -306,7 +306,7 @@ fn a_body_is_asked_for_only_if_there_is_a_place() {
 }
 
 #[test]
-fn who_does_not_wait_for_100_is_served_too() {
+fn a_client_that_does_not_wait_for_100_is_served_too() {
     let engine = odd_engine(|connection| {
         let head = read_head(connection).to_lowercase();
         let length = if head.contains("expect") { 9 } else { 0 };

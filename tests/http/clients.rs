@@ -1,4 +1,4 @@
-//! Clients that hang up, that read slowly or not at all, that send half a request.
+//! Clients that leave, that read slowly or not at all, that send half a request.
 
 use crate::deployment::{Deployment, agent};
 use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};
@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 #[test]
-fn who_hangs_up_frees_the_place_and_stops_the_engine() {
+fn a_client_that_disconnects_frees_the_place_and_stops_the_engine() {
     let engines = MockEngine::several(2, "0.02");
     let deployment = Deployment::start(&addresses(&engines), &[]);
     // In mid-stream.
@@ -43,7 +43,7 @@ fn half_a_request_holds_nothing_for_long() {
     let options = ["--client-idle-timeout", "1"];
     let deployment = Deployment::start(&addresses(&engines), &options);
     let head = HALF_HEAD;
-    // Half a head, and then nothing: told so or cut off, and never counted.
+    // Half a head, and then nothing: the client gets an error or is cut off, and is never counted.
     let mut half_head = Stream::send(deployment.address, head);
     assert!(half_head.is_ended());
     assert_eq!(deployment.total(), 0);
@@ -71,7 +71,7 @@ fn two_halves_of_a_request_are_one() {
     let deployment = Deployment::start(&addresses(&engines), &[]);
     let start = format!("{HALF_HEAD}\r\n{{\"max_tok");
     let mut slow = Stream::send(deployment.address, &start);
-    // Longer than the server waits for the whole of it before it passes on what there is.
+    // Longer than the collected part, so the server passes on the beginning.
     thread::sleep(Duration::from_millis(300));
     slow.more(&format!(
         "ens\":1}}{}",
@@ -100,7 +100,7 @@ fn large_engine() -> std::net::SocketAddr {
 const LARGE: usize = 128 << 20;
 
 #[test]
-fn who_reads_slowly_gets_all_and_counts_until_then() {
+fn a_client_that_reads_slowly_gets_all_and_counts_until_then() {
     let deployment = Deployment::start(&[large_engine()], &["--client-idle-timeout", "4"]);
     let mut stream = Stream::post(deployment.address, "");
     assert_eq!(stream.status(), 200);
@@ -117,7 +117,7 @@ fn who_reads_slowly_gets_all_and_counts_until_then() {
 }
 
 #[test]
-fn who_does_not_read_at_all_is_cut_off() {
+fn a_client_that_does_not_read_at_all_is_cut_off() {
     let deployment = Deployment::start(&[large_engine()], &["--client-idle-timeout", "1"]);
     let mut stream = Stream::post(deployment.address, "");
     assert_eq!(stream.status(), 200);
@@ -139,7 +139,7 @@ fn bodies_have_a_limit() {
     let post = |length| agent().post(&url).send(body(length)).unwrap().status();
     assert_eq!(post(200_000), 200);
     assert_eq!(post(200_001), 413);
-    // One that does not say how long it is, and is found out on the way.
+    // A body without a length, which turns out to be too large.
     let head = "POST /v1/completions HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n";
     let mut stream = Stream::send(deployment.address, head);
     let chunk = format!("{:x}\r\n{}\r\n", 50_000, " ".repeat(50_000));

@@ -1,4 +1,4 @@
-//! Connections that the server closes: their clients get all that was sent, though they are slow to read and send
+//! Connections that the server closes. Their clients get the whole answer, even if they read slowly and send
 //! something more.
 
 use crate::deployment::{Deployment, agent, signal};
@@ -22,7 +22,7 @@ fn engine(length: usize) -> SocketAddr {
 const CLOSING: &str =
     "POST /a HTTP/1.1\r\nHost: t\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
 
-/// A client that reads nothing yet, while the server has all of its answer.
+/// Starts a client that reads nothing yet, while the server has its whole answer.
 fn reader(deployment: &Deployment, request: &str) -> Stream {
     let stream = Stream::send_from_afar(deployment.address, request);
     eventually("its admission", || {
@@ -52,7 +52,7 @@ fn an_answer_on_a_connection_that_is_kept_gets_to_a_slow_client_when_the_deploym
     let mut deployment = Deployment::start(&[engine(300_000)], &options);
     let mut stream = reader(&deployment, "GET / HTTP/1.1\r\nHost: t\r\n\r\n");
     assert_eq!(stream.status(), 200);
-    // What the kernels did not take is written meanwhile.
+    // The server writes meanwhile what the kernels did not take before.
     stream.bytes(100_000);
     thread::sleep(Duration::from_millis(300));
     signal(deployment.pid(), libc::SIGTERM);

@@ -1,4 +1,4 @@
-//! A request counts alike in all front ends: by the rules of which the Python router's tests have a line each.
+//! A request counts alike in the server and in the Python router, whose tests have a line for each rule.
 
 use crate::odd_json::{counted, deployment};
 

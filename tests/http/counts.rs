@@ -1,4 +1,4 @@
-//! What the deployment tells of itself as an HTTP server: counts of all workers together.
+//! The counters of the deployment: sums over all workers.
 
 use crate::deployment::{Deployment, agent, complete, signal};
 use crate::engine::{MockEngine, addresses};
@@ -33,11 +33,11 @@ fn metrics_have_all_names_that_the_command_has() {
         .filter_map(|l| l.strip_prefix("| `headcount_"));
     let mut checked = 0;
     for line in lines {
-        // As it stands there: name, labels, type.
+        // A row of the documentation has name, labels and type.
         let (name, rest) = line.split_once('`').unwrap();
         let (name, _) = name.split_once('{').unwrap_or((name, ""));
         let kind = rest.split('|').nth(1).unwrap().trim();
-        // What is published is not there without a publisher, nor what is no cap.
+        // Without a publisher there are no published metrics, and without caps no metrics of caps.
         let is_absent = [
             "waiting",
             "running",
@@ -72,7 +72,7 @@ fn counts_are_those_of_all_workers_and_survive_each_of_them() {
         let name = format!("headcount_http_{name}");
         samples.get(&name).copied().unwrap_or_default()
     };
-    // Whichever worker is asked. The scrapes before it count, too.
+    // Any worker may answer. The scrapes before this one count, too.
     for _ in 0..12 {
         let samples = scrape(&deployment);
         assert_eq!(of(&samples, "responses_total{code=\"503\"}"), 10.0);

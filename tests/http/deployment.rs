@@ -15,11 +15,11 @@ use std::time::Duration;
 use tempfile::TempDir;
 use ureq::Agent;
 
-/// The variable in which a test that starts itself anew, in a network without cargo's files, is told of the
-/// program.
+/// The variable that names the program for a test that restarts itself in a network of its own, without
+/// cargo's files.
 pub(crate) const PROGRAM: &str = "HEADCOUNT_TEST_SERVER";
 
-/// The server, built once for all tests.
+/// Builds the server once for all tests, and returns its path.
 pub(crate) fn program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| match env::var_os(PROGRAM) {
@@ -28,12 +28,12 @@ pub(crate) fn program() -> &'static Path {
     })
 }
 
-/// A deployment of four workers, or of one if it is told so. Ended when dropped.
+/// A deployment of four workers, or of one with `--workers=1`. Ended when dropped.
 #[derive(Debug)]
 pub(crate) struct Deployment {
     parent: Child,
     pub(crate) address: SocketAddr,
-    /// Opened for reading only, so that looking at it does not reap.
+    /// Opened for reading only, so the test does not reap.
     pub(crate) table: Table,
     directory: TempDir,
     /// How many workers there are to be.
@@ -61,7 +61,7 @@ impl Deployment {
         Self::start_logging(engines, &[], |_| {})
     }
 
-    /// The same with options, and with what else the test does to the command.
+    /// The same with options, and with other changes to the command.
     pub(crate) fn start_logging(
         engines: &[SocketAddr],
         options: &[&str],
@@ -78,7 +78,7 @@ impl Deployment {
         Self::start_in(directory, &free_address(), command)
     }
 
-    /// What is in the file `log`.
+    /// Returns the content of the file `log`.
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("log")).unwrap()
     }
@@ -88,7 +88,7 @@ impl Deployment {
         Self::start_by_file(list, &[])
     }
 
-    /// The same, with all the time in the world for a probe.
+    /// The same, with a minute for each probe.
     pub(crate) fn start_slowly_probing(list: &str) -> Self {
         Self::start_by_file(list, &["--connect-timeout", "60"])
     }
@@ -136,7 +136,7 @@ impl Deployment {
         deployment
     }
 
-    /// SIGKILL for the parent, which its workers have to notice; then the same deployment again, on
+    /// Kills the parent with SIGKILL, waits for the end of its workers, and starts the same deployment again, on
     /// the same port and the same table.
     pub(crate) fn replace(self, engines: &[SocketAddr]) -> Self {
         let address = self.address.to_string();
@@ -148,8 +148,8 @@ impl Deployment {
         Self::start_in(directory, &address, command)
     }
 
-    /// Another deployment at the same address and on the same table. This one has been told to end; as soon as
-    /// it has given up the address, the other can have it.
+    /// Starts another deployment at the same address and on the same table, as soon as this one, which is ending,
+    /// has given up the address.
     pub(crate) fn next_on_its_table(&self, engines: &[SocketAddr]) -> Self {
         eventually("the end of listening", || {
             TcpStream::connect(self.address).is_err()
@@ -164,14 +164,14 @@ impl Deployment {
         Self::start_with_table(directory, &self.address.to_string(), command, table)
     }
 
-    /// Another deployment on the table of this one, which has ended. Logs.
+    /// Starts another deployment, with a log, on the table of this one, which has ended.
     pub(crate) fn next_with(&mut self, engines: &[SocketAddr], options: &[&str]) -> Self {
         let elsewhere = headcount_tests::directory();
         let directory = std::mem::replace(&mut self.directory, elsewhere);
         Self::start_on(directory, engines, options)
     }
 
-    /// Starts workers on the table in this directory. Logs.
+    /// Starts workers, with a log, on the table in this directory.
     pub(crate) fn start_on(directory: TempDir, engines: &[SocketAddr], options: &[&str]) -> Self {
         let mut command = Command::new(program());
         for engine in engines {
@@ -213,7 +213,7 @@ impl Deployment {
         format!("http://{}{path}", self.address)
     }
 
-    /// The workers that live and have joined, by pid.
+    /// Returns the pids of the workers that live and have joined.
     pub(crate) fn workers(&self) -> Vec<i32> {
         let frontends = self.table.view().frontends.into_iter();
         frontends
@@ -222,7 +222,7 @@ impl Deployment {
             .collect()
     }
 
-    /// The living worker with the most requests in flight.
+    /// Returns the living worker with the most requests in flight.
     pub(crate) fn busiest(&self) -> i32 {
         let mut busiest = None;
         eventually("a worker", || {
@@ -234,7 +234,7 @@ impl Deployment {
     }
 
     pub(crate) fn wait_for_workers(&self) {
-        // Some of the deployment before may still finish.
+        // Workers of an earlier deployment may still finish.
         let is_own = |worker: &i32| {
             let stat = std::fs::read_to_string(format!("/proc/{worker}/stat")).unwrap_or_default();
             // Behind the name, in brackets: the state, and the parent.
@@ -263,14 +263,14 @@ impl Deployment {
         engines.iter().find(|e| e.name == name).map(|e| e.state)
     }
 
-    /// What is in flight on one engine.
+    /// Returns how many requests are in flight on one engine.
     pub(crate) fn on(&self, engine: SocketAddr) -> u32 {
         let name = format!("http://{engine}");
         let engines = self.table.view().engines;
         (engines.iter().find(|e| e.name == name)).map_or(0, |e| e.in_flight)
     }
 
-    /// Every count is zero, soon: of engines, tokens and frontends.
+    /// Waits until every count is zero: of engines, tokens and frontends.
     pub(crate) fn settles(&self) {
         eventually("the return of every count to zero", || {
             let view = self.table.view();
@@ -320,7 +320,7 @@ pub(crate) fn start(command: &mut Command) -> (Child, SocketAddr) {
     let address = line.trim().strip_prefix("listening on http://");
     let address = address.unwrap_or_else(|| panic!("{command:?} says {line:?}"));
     let address = address.parse().unwrap();
-    // What else it says goes nowhere, but must not fill the pipe.
+    // Later lines are discarded, so that they do not fill the pipe.
     std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
     (child, address)
 }
@@ -341,14 +341,14 @@ impl Drop for StopClients<'_> {
     }
 }
 
-/// SIGSTOP, and waits until the process has stopped.
+/// Stops a process with SIGSTOP, and waits until it has stopped.
 pub(crate) fn stop(pid: i32) {
     signal(pid, libc::SIGSTOP);
     eventually("its stopping", || state(pid) == Some('T'));
 }
 
-/// A loopback address of its own, and any port there. No other process takes that port when it is given
-/// up, so it can be taken again.
+/// Returns a loopback address of its own with port 0. No other process takes the port when it is given
+/// up, so a test can take it again.
 pub(crate) fn free_address() -> String {
     static NUMBER: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();
@@ -356,7 +356,7 @@ pub(crate) fn free_address() -> String {
     format!("{}:0", Ipv4Addr::new(127, high | 0x40, low, number))
 }
 
-/// A client that keeps its connections and takes errors as answers.
+/// Returns a client that keeps its connections and returns errors as answers.
 pub(crate) fn agent() -> Agent {
     Agent::config_builder()
         .http_status_as_error(false)
@@ -366,7 +366,7 @@ pub(crate) fn agent() -> Agent {
         .into()
 }
 
-/// Asks for so many tokens in one piece. Status and body.
+/// Asks for so many tokens in one piece. Returns status and body.
 pub(crate) fn complete(
     agent: &Agent,
     url: &str,

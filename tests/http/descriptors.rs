@@ -1,4 +1,4 @@
-//! Descriptors: as many as there may be, and enough for what is begun.
+//! Processes raise their limit of descriptors, and keep enough of them for the requests that have begun.
 
 use crate::deployment::{Deployment, agent, signal};
 use crate::engine::MockEngine;
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Has a program started with these limits, soft and hard.
+/// Makes a command start its program with these limits, soft and hard.
 pub(crate) fn limit(command: &mut Command, soft: u64, hard: u64) {
     let limits = libc::rlimit {
         rlim_cur: soft,
@@ -41,14 +41,14 @@ fn all_processes_raise_their_soft_limit_of_descriptors() {
         let words: Vec<_> = line.unwrap().split_whitespace().collect();
         assert_eq!(words[3..5], ["2048", "2048"], "{pid}");
     }
-    // With 64 there would be none for so many.
+    // 64 descriptors would not suffice for so many.
     let streams: Vec<_> = (0..100).map(|_| deployment.stream(1_000_000)).collect();
     drop(streams);
     deployment.settles();
 }
 
 #[test]
-fn what_is_begun_has_descriptors_and_more_is_refused_while_our_pages_answer() {
+fn requests_that_have_begun_have_descriptors_and_more_is_refused_while_our_pages_answer() {
     let engine = MockEngine::start("0.02");
     let address = engine.address;
     let deployment = Deployment::start_logging(&[address], &["--workers=1"], |command| {
@@ -70,7 +70,7 @@ fn what_is_begun_has_descriptors_and_more_is_refused_while_our_pages_answer() {
     let last = statuses.iter().rposition(|&status| status == 503).unwrap();
     let last = &mut streams[last];
     assert!(last.rest().0.contains("too_many_connections"));
-    // No engine is to blame, and the pages that say so can be had.
+    // No engine is marked down, and the pages still answer.
     assert_eq!(deployment.state(address), Some(EngineState::Active));
     for _ in 0..5 {
         let start = Instant::now();
@@ -109,7 +109,7 @@ fn that_connections_cannot_be_accepted_is_said_once_and_not_each_time() {
         descriptors(worker, before);
         assert_eq!(waiting.status(), 200);
     }
-    // What was said before this is in the log.
+    // The log has every line that was written before this answer.
     signal(worker, libc::SIGTERM);
     eventually("another worker", || {
         deployment.workers().first().is_some_and(|w| *w != worker)

@@ -1,4 +1,4 @@
-//! An engine that an operator drains stays so, whatever workers and probes find out about it.
+//! An engine that an operator drains stays so, whatever workers and probes find.
 
 use crate::deployment::Deployment;
 use crate::engine::{odd_engine, read_head, say};
@@ -42,7 +42,7 @@ fn an_engine_that_is_drained_while_it_is_probed_does_not_come_back() {
             say(connection, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
         }
     });
-    // Is not well, and counts how often it is asked.
+    // Answers each probe with an error, and counts the probes.
     let probed = Arc::new(AtomicU32::new(0));
     let counts = Arc::clone(&probed);
     let ill = odd_engine(move |connection| {
@@ -60,7 +60,7 @@ fn an_engine_that_is_drained_while_it_is_probed_does_not_come_back() {
     is_asked.recv().unwrap();
     table.drain(0).unwrap();
     told.send(()).unwrap();
-    // Who is down is asked once in each round, and a round ends before the next begins.
+    // A round probes each engine that is down once, and ends before the next round begins.
     let before = probed.load(Relaxed);
     eventually("two more rounds", || probed.load(Relaxed) >= before + 2);
     assert_eq!(deployment.state(slow), Some(EngineState::Draining));

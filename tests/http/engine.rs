@@ -1,4 +1,4 @@
-//! Engines to be had for tests: the example's mock engine, and some that misbehave.
+//! Engines for the tests: mock engines of `headcount-server`, and some that misbehave.
 
 use crate::deployment::{agent, free_address, program, start};
 use headcount_tests::eventually;
@@ -16,7 +16,7 @@ pub(crate) struct MockEngine {
 }
 
 impl MockEngine {
-    /// One that decodes a token every `step` seconds.
+    /// Starts an engine that decodes a token every `step` seconds.
     pub(crate) fn start(step: &str) -> Self {
         Self::start_at(&free_address(), step)
     }
@@ -30,22 +30,22 @@ impl MockEngine {
         Self { child, address }
     }
 
-    /// So many.
+    /// Starts several engines.
     pub(crate) fn several(count: usize, step: &str) -> Vec<Self> {
         (0..count).map(|_| Self::start(step)).collect()
     }
 
-    /// SIGKILL. Returns its address, at which no process listens any more.
+    /// Kills the engine. Returns its address, at which no process listens any more.
     pub(crate) fn kill(self) -> SocketAddr {
         self.address
     }
 
-    /// Another one where one was killed.
+    /// Starts another engine at the address of one that was killed.
     pub(crate) fn again(address: SocketAddr, step: &str) -> Self {
         Self::start_at(&address.to_string(), step)
     }
 
-    /// What it says of itself: running, peak, served, aborted.
+    /// Returns a counter of the engine: running, peak, served, aborted.
     pub(crate) fn stat(&self, name: &str) -> u64 {
         let url = format!("http://{}/stats", self.address);
         let mut answer = agent().get(url).call().unwrap();
@@ -54,15 +54,15 @@ impl MockEngine {
         stats[name].as_u64().unwrap()
     }
 
-    /// It soon has so many requests whose answers are waited for: an engine does not know at once of what is
-    /// sent or given up.
+    /// Waits until the engine runs so many requests: it learns with a delay of requests that are
+    /// sent or cancelled.
     pub(crate) fn comes_to_run(&self, count: u64) {
-        eventually("the engine's running as many as there are", || {
+        eventually("as many requests at the engine", || {
             self.stat("running") == count
         });
     }
 
-    /// It learns soon that no client waits for what it does.
+    /// Waits until the engine has learned that all its clients have left.
     pub(crate) fn becomes_idle(&self) {
         self.comes_to_run(0);
     }
@@ -79,7 +79,7 @@ pub(crate) fn addresses(engines: &[MockEngine]) -> Vec<SocketAddr> {
     engines.iter().map(|engine| engine.address).collect()
 }
 
-/// An engine in this process, which does with each connection what it is told.
+/// Starts an engine in this process that treats each connection as the closure says.
 pub(crate) fn odd_engine(
     act: impl Fn(&mut BufReader<TcpStream>) + Send + Sync + 'static,
 ) -> SocketAddr {
@@ -96,7 +96,7 @@ pub(crate) fn odd_engine(
     address
 }
 
-/// An engine that answers each request with these bytes, and closes the connection.
+/// Starts an engine that answers each request with these bytes, and closes the connection.
 pub(crate) fn engine_that_says(answer: impl Into<String>) -> SocketAddr {
     let answer = answer.into();
     odd_engine(move |connection| {
@@ -106,7 +106,7 @@ pub(crate) fn engine_that_says(answer: impl Into<String>) -> SocketAddr {
     })
 }
 
-/// An engine that answers with the request that it got, head and body.
+/// Starts an engine that answers with the request that it got, head and body.
 pub(crate) fn mirror() -> SocketAddr {
     odd_engine(|connection| {
         loop {

@@ -1,4 +1,4 @@
-//! Engines that die in mid-answer, that talk nonsense, that say nothing.
+//! Engines that die in mid-answer, that send nonsense, that send nothing.
 
 use crate::deployment::{Deployment, agent, complete, signal, stop};
 use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 #[test]
 fn an_engine_that_dies_in_mid_answer_cuts_the_answer() {
-    // Answers in part, dies when it is told, and says so.
+    // Answers in part, dies when it is told to, and reports that.
     let (asked, is_asked) = mpsc::channel::<()>();
     let (told, dies) = mpsc::channel::<()>();
     let (died, has_died) = mpsc::channel::<()>();
@@ -145,7 +145,7 @@ fn an_engine_that_closes_the_connection_with_its_answer_to_a_probe_is_back() {
 
 #[test]
 fn an_engine_may_pause_again_and_again() {
-    // Longer in all than it may pause at a time.
+    // Longer in all than a single pause may last.
     let engine = odd_engine(|connection| {
         if !read_head(connection).is_empty() {
             say(connection, "HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n");
@@ -183,7 +183,7 @@ fn a_connection_that_is_not_used_is_closed() {
 }
 
 #[test]
-fn who_broke_off_is_not_asked_again_though_it_is_the_least_loaded() {
+fn an_engine_that_broke_off_is_not_asked_again_though_it_is_the_least_loaded() {
     let fails = odd_engine(|connection| drop(read_head(connection)));
     let good = MockEngine::start("0.02");
     let deployment = Deployment::start(&[fails, good.address], &[]);
@@ -218,7 +218,7 @@ fn want_of_descriptors_is_no_fault_of_an_engine() {
     let mut client = Stream::send(deployment.address, request);
     assert_eq!(client.status(), 200);
     let worker = deployment.workers()[0];
-    // What it has open it keeps, and there is nothing below that is free.
+    // The process keeps its open descriptors, and no lower number is free.
     let before = descriptors(worker, 3);
     client.again(request);
     assert_eq!(client.status(), 503);
@@ -261,7 +261,7 @@ pub(crate) fn descriptors(pid: i32, limit: u64) -> u64 {
     before.rlim_cur
 }
 
-/// Breaks off before it answers, for what is said to be its first request; then is as good as any.
+/// An engine that breaks off its first request before it answers, and serves all later ones.
 fn fails_once(seen: &Arc<AtomicU32>) -> std::net::SocketAddr {
     let seen = Arc::clone(seen);
     odd_engine(move |connection| {
@@ -275,7 +275,7 @@ fn fails_once(seen: &Arc<AtomicU32>) -> std::net::SocketAddr {
 }
 
 #[test]
-fn what_may_be_repeated_is_when_an_engine_breaks_off_and_nothing_else() {
+fn only_requests_that_may_be_repeated_are_when_an_engine_breaks_off() {
     for (options, method, statuses) in [
         (&[][..], "GET", [200, 200]),
         (&[], "POST", [502, 200]),
@@ -298,7 +298,7 @@ fn what_may_be_repeated_is_when_an_engine_breaks_off_and_nothing_else() {
 
 #[test]
 fn an_engine_that_closes_idle_connections_loses_no_request() {
-    // Answers once and closes the connection, without having said so, when it is told.
+    // Answers once, and closes the connection without notice when it is told to.
     let (told, closes) = mpsc::channel::<()>();
     let (closed, has_closed) = mpsc::channel::<()>();
     let closes = Mutex::new((closes, closed));
@@ -335,7 +335,7 @@ fn a_body_that_could_not_be_delivered_is_delivered_elsewhere_whole() {
     let good = MockEngine::start("0.001");
     let dead = MockEngine::start("0.001").kill();
     let deployment = Deployment::start(&[dead, good.address], &[]);
-    // Larger than what is kept, so most of it has not been read when the first engine refuses.
+    // Larger than the buffers, so most of it is unread when the first engine refuses.
     let body = format!(
         "{{\"max_tokens\":3,\"prompt\":\"{}\"}}",
         "x".repeat(3 << 20)
@@ -376,7 +376,7 @@ fn a_row_that_is_no_address_is_marked_down_and_said_once() {
     }
     assert_eq!(deployment.log().matches("gpu-7 is down").count(), 1);
     let stays =
-        "gpu-7: active, now down; its name is no address, so it stays down until it is removed";
+        "gpu-7: active, now down; its name is not an address, so it stays down until it is removed";
     eventually("what becomes of it", || deployment.log().contains(stays));
     assert!(is_down(), "probes do not bring it up");
 }

@@ -1,4 +1,4 @@
-//! Engines that answer, and do not read what they are sent.
+//! Engines that answer, and do not read their requests.
 
 use crate::deployment::Deployment;
 use crate::engine::{odd_engine, read_head, say};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-/// Larger than what a connection holds between two processes.
+/// More bytes than a connection holds between two processes.
 const LARGE: usize = 16_000_000;
 
 fn post() -> String {
@@ -19,7 +19,7 @@ fn post() -> String {
     format!("{head}Content-Length: {LARGE}\r\n\r\n{body}")
 }
 
-/// Descriptors that the one worker has.
+/// Returns how many descriptors the one worker has open.
 fn descriptors(deployment: &Deployment) -> usize {
     let path = format!("/proc/{}/fd", deployment.workers()[0]);
     std::fs::read_dir(path).unwrap().count()

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 const GET: &str = "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
 
-/// A deployment in front of an engine that says this.
+/// Starts a deployment in front of an engine that answers with these bytes.
 fn in_front_of(answer: impl Into<String>) -> Deployment {
     Deployment::start(&[engine_that_says(answer)], &["--workers=1"])
 }
@@ -110,7 +110,7 @@ fn an_answer_whose_end_or_coding_is_unclear_is_a_bad_gateway() {
         }
         deployment.settles();
     }
-    // Chunks are of HTTP/1.1.
+    // HTTP/1.0 has no chunks.
     let old = "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n";
     assert_eq!(Stream::send(in_front_of(old).address, GET).status(), 502);
 }
@@ -149,7 +149,7 @@ fn an_answer_without_a_body_has_none_whatever_its_head_says() {
             deployment.settles();
         }
     }
-    // How long the answer to GET would be.
+    // The length that the answer to GET would have.
     let deployment = in_front_of("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
     let head = GET.replace("GET", "HEAD");
     let mut stream = Stream::send(deployment.address, &head);
@@ -188,7 +188,7 @@ fn an_answer_that_is_cut_never_looks_whole() {
             assert_eq!(stream.status(), 502, "{answer:?}");
         }
         deployment.settles();
-        // A client of old finds the end of chunks by the end of the connection: it must be no clean one.
+        // A client of HTTP/1.0 finds the end of the answer by the end of the connection, so that must be a reset.
         let mut stream = Stream::send(deployment.address, "GET / HTTP/1.0\r\n\r\n");
         match stream.rest_unless_reset() {
             Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{answer:?}"),
@@ -217,7 +217,7 @@ fn answers_are_as_new_as_their_client_and_not_as_their_engine() {
             "{answer:?}: {head}"
         );
         assert_eq!(stream.rest(), ("2\r\nok\r\n0\r\n\r\n".to_owned(), true));
-        // One of old gets no chunks, which it would not understand.
+        // A client of HTTP/1.0 gets no chunks.
         let mut stream = Stream::send(deployment.address, "GET / HTTP/1.0\r\n\r\n");
         assert_eq!(stream.status(), 200);
         let head = stream.head().to_lowercase();
@@ -228,7 +228,7 @@ fn answers_are_as_new_as_their_client_and_not_as_their_engine() {
 }
 
 #[test]
-fn what_lies_behind_an_answer_is_not_the_next_one() {
+fn bytes_after_an_answer_are_not_the_next_one() {
     let engine = odd_engine(|connection| {
         while !read_head(connection).is_empty() {
             let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
@@ -247,7 +247,7 @@ fn what_lies_behind_an_answer_is_not_the_next_one() {
 #[test]
 fn a_request_with_a_length_and_chunks_is_one_request() {
     let deployment = Deployment::start(&[mirror()], &["--workers=1"]);
-    // Who goes by the length sees a second request in the body; who goes by the chunks, behind it.
+    // A reader that goes by the length sees a second request in the body; one that goes by the chunks, after it.
     let hidden = "GET /hidden HTTP/1.1\r\nHost: t\r\n\r\n";
     for request in [
         format!(
@@ -324,7 +324,7 @@ fn a_body_in_chunks_reaches_the_engine_whatever_the_method() {
         assert!(got.contains("content-length: 5\r\n"), "{got}");
         assert!(got.ends_with("\r\n\r\nhello"), "{got}");
     }
-    // Longer than what is held: in chunks again, and all of it.
+    // A body longer than the collected part goes in chunks again, and whole.
     let long = "x".repeat(5_000);
     let deployment = Deployment::start(&[mirror()], &["--workers=1", "--max-held", "100"]);
     for method in ["GET", "POST"] {

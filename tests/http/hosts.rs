@@ -1,4 +1,4 @@
-//! Whom a request is for, and what its head may be changed by on the way.
+//! Which host a request is for, and how the server changes its head.
 
 use crate::deployment::Deployment;
 use crate::engine::{engine_that_says, mirror};

@@ -11,7 +11,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Another host, at the end of a link: a thread with a network of its own.
+/// Another host at the other end of a link: a thread with a network of its own.
 struct OtherHost {
     work: mpsc::Sender<Box<dyn FnOnce() + Send>>,
 }
@@ -46,7 +46,7 @@ impl OtherHost {
         host
     }
 
-    /// Does something there, and returns what comes of it.
+    /// Runs a closure on that host, and returns its result.
     fn act<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, result) = mpsc::channel();
         let job = move || done.send(job()).unwrap();
@@ -54,13 +54,13 @@ impl OtherHost {
         result.recv().unwrap()
     }
 
-    /// It is as if its host had lost power: what is sent to it gets lost.
+    /// Cuts the link, as if the host had lost power.
     fn goes_dark(&self) {
         self.act(|| run("ip link set there down"));
     }
 }
 
-/// Runs a scene with another host, where there is the tool to set it up.
+/// Runs a scene with another host, if the tool to set it up is installed.
 fn with_other_host(test: &str, scene: impl FnOnce(&OtherHost)) {
     if Command::new("ip").arg("-V").output().is_err() {
         return skipped(test, "there is no ip(8) here");
@@ -134,7 +134,7 @@ fn a_client_whose_host_is_gone_does_not_keep_its_place() {
     with_other_host(
         "keepalive::a_client_whose_host_is_gone_does_not_keep_its_place",
         |host| {
-            // It says nothing, so that nothing is to be sent to the client either.
+            // The engine sends nothing, so no byte is under way to the client.
             let engine = odd_engine(|connection| while !read_head(connection).is_empty() {});
             let listen = format!("{}:0", OtherHost::THIS_ADDRESS);
             let deployment = Deployment::start_at(&listen, &[engine], &OPTIONS);
@@ -151,8 +151,8 @@ fn a_client_whose_host_is_gone_does_not_keep_its_place() {
 /// A request that leaves the connection open.
 const GET: &str = "GET /live HTTP/1.1\r\nHost: test\r\n\r\n";
 
-/// How long a connection stays open on which this is sent; none if it is open still when a client loses its
-/// patience.
+/// Returns how long a connection stays open on which this is sent, or `None` if it is still open after the
+/// timeout of the client.
 fn closed_after(deployment: &Deployment, sent: &str) -> Option<Duration> {
     let start = Instant::now();
     let mut stream = Stream::send(deployment.address, sent);

@@ -71,7 +71,7 @@ fn workers_are_killed(count: usize) {
         running() == survive
     });
 
-    // No engine has made more tokens for a request until now, so who gets one more is served still.
+    // No engine has made more tokens for a request until now, so a client that gets one more is still served.
     let most = start.elapsed().as_millis() / 20 + 1;
     let served = |stream: &mut Stream| (0..=most).all(|_| stream.token());
     let served = asked.iter_mut().filter_map(|s| served(s).then_some(()));
@@ -163,7 +163,7 @@ fn no_connection_is_refused_while_workers_are_killed() {
             thread::sleep(Duration::from_millis(200));
             let busiest = deployment.busiest();
             signal(busiest, libc::SIGKILL);
-            // What it had stays counted until it is reaped, and it is shown as dead until then.
+            // Its requests stay counted until the reap. Until then it is shown as dead.
             let mut had = 0;
             eventually("the end of it", || {
                 let mut frontends = deployment.table.view().frontends.into_iter();
@@ -291,7 +291,7 @@ fn the_next_deployment_finds_a_table_that_works() {
     let deployment = Deployment::start(&all, &[]);
     let dead = engines.remove(0).kill();
     find_down(&deployment, dead);
-    // An operator drains the other one, and all die. No process is left that would know why.
+    // An operator drains the other engine, and all processes die.
     let table = Table::open(deployment.table_path()).unwrap();
     table
         .drain(table.find(&format!("http://{}", all[1])).unwrap())

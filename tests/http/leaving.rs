@@ -1,4 +1,4 @@
-//! A client that has left holds no place, also if it has sent bytes that were not read yet.
+//! A client that has left has no place at an engine, even if it has sent bytes that were not read yet.
 
 use crate::deployment::Deployment;
 use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};
@@ -6,7 +6,7 @@ use crate::stream::Stream;
 use headcount_tests::eventually;
 use std::time::Instant;
 
-/// What a client may send behind its request.
+/// Bytes that a client may send after its request.
 const BEHIND: [&str; 4] = [
     "",
     "\r\n",
@@ -19,27 +19,27 @@ fn post(body: &str) -> String {
     format!("POST /v1/completions HTTP/1.1\r\nHost: t\r\nContent-Length: {length}\r\n\r\n{body}")
 }
 
-/// Fails if what it held is there only until something else ends it: nothing does within minutes.
+/// Fails if the place is freed only by something else: nothing does that within minutes.
 fn soon(start: Instant) {
     let time = start.elapsed().as_secs();
     assert!(time < 30, "noticed after {time} s");
 }
 
 #[test]
-fn who_leaves_before_the_answer_is_noticed_whatever_lies_unread() {
+fn a_client_that_leaves_before_the_answer_is_noticed_whatever_lies_unread() {
     let engines = MockEngine::several(1, "0.05");
     let options = ["--workers=1", "--max-in-flight", "1"];
     let deployment = Deployment::start(&addresses(&engines), &options);
     for behind in BEHIND {
         for half in [false, true] {
-            // In one piece, in hours.
+            // The answer comes in one piece, in hours.
             let request = post("{\"max_tokens\":1000000}");
             let mut stream = Stream::send(deployment.address, &format!("{request}{behind}"));
             engines[0].comes_to_run(1);
             assert_eq!(deployment.total(), 1);
             let start = Instant::now();
             if half {
-                // Nothing will come after it: as much as to have left.
+                // The client shuts down its sending side, which counts as leaving.
                 stream.shut();
                 assert!(stream.is_ended());
             }
@@ -53,8 +53,8 @@ fn who_leaves_before_the_answer_is_noticed_whatever_lies_unread() {
 }
 
 #[test]
-fn who_leaves_within_the_answer_is_noticed_though_the_engine_says_nothing() {
-    // Begins, and then thinks for hours.
+fn a_client_that_leaves_within_the_answer_is_noticed_though_the_engine_is_silent() {
+    // The engine begins its answer, and then pauses for hours.
     let engine = odd_engine(|connection| {
         if !read_head(connection).is_empty() {
             say(
@@ -92,7 +92,7 @@ fn requests_behind_one_another_are_answered_in_turn() {
     assert_eq!(engines[0].stat("aborted"), 0);
 }
 
-/// Tokens of an answer, and one of them: more in all than the kernels keep for a client from afar.
+/// The tokens of an answer, and one of them: more in all than the kernels keep for a distant client.
 const TOKENS: usize = 4_000;
 const TOKEN: &str = "data: {\"choices\":[{\"index\":0,\"text\":\" token\",\"logprobs\":null,\"finish_reason\":null,\"more\":\"............................................................................................................\"}]}\n\n";
 

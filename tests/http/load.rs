@@ -77,7 +77,7 @@ fn caps_are_exact_over_all_workers_and_more_is_refused_at_once() {
     deployment.settles();
     println!("{served:?} served and {refused:?} refused in the race");
     // An engine counts a request down before it sends the end of the answer, so it has none now.
-    // How many met there in the race is a matter of luck; this is not: all come, and none leaves.
+    // How many requests met in the race depends on chance. Here it does not: all come, and none leaves.
     let ask = || {
         let mut stream = Stream::ask(deployment.address, 1_000_000);
         (stream.status(), stream)
@@ -102,7 +102,7 @@ fn caps_are_exact_over_all_workers_and_more_is_refused_at_once() {
 }
 
 #[test]
-fn who_is_refused_is_told_so_as_openai_would() {
+fn a_refused_client_gets_an_error_in_openais_form() {
     let engines = MockEngine::several(2, "0.05");
     let deployment = Deployment::start(&addresses(&engines), &["--max-in-flight", "2"]);
     let streams: Vec<_> = (0..4).map(|_| deployment.stream(100_000)).collect();
@@ -120,7 +120,7 @@ fn who_is_refused_is_told_so_as_openai_would() {
         assert_eq!(error["type"], "server_error");
         assert!(error["message"].is_string() && error["param"].is_null());
     }
-    // Also a client that sends all before it listens.
+    // Also a client that sends everything before it reads.
     let large = format!("{{\"prompt\":\"{}\"}}", "x".repeat(3 << 20));
     let answer = agent()
         .post(deployment.url("/v1/completions"))
@@ -177,7 +177,7 @@ fn tokens_are_estimated_from_the_prompt_and_capped() {
         .map(|e| e.tokens)
         .collect();
     tokens.sort_unstable();
-    // Where the short ones went before the long one is counted differs; their sum does not.
+    // Where the short requests go before the long one is counted varies; their sum does not.
     assert_eq!(tokens.iter().sum::<u32>(), 900 + 3 * 100, "{tokens:?}");
     // One that an engine has no room for waits, also if it is larger than any engine's cap: it is an
     // estimate.
@@ -194,7 +194,7 @@ fn tokens_are_estimated_from_the_prompt_and_capped() {
     deployment.settles();
 }
 
-/// What is counted for a request with this body.
+/// Sends a request with this body. Returns the tokens that the table counts for it.
 fn tokens_of(body: &str) -> u32 {
     let engines = MockEngine::several(1, "0.05");
     let deployment = Deployment::start(&addresses(&engines), &["--policy", "tokens"]);
@@ -207,7 +207,7 @@ fn tokens_of(body: &str) -> u32 {
 fn tokens_are_counted_wherever_a_prompt_has_them() {
     let stream = "\"max_tokens\":100000,\"stream\":true";
     let bodies = [
-        // Four bytes each, and the rest of them is one.
+        // Four bytes are a token, and so is the remainder.
         ("\"prompt\":\"12345\"".to_owned(), 2),
         ("\"input\":\"1234\"".to_owned(), 1),
         // By number.
@@ -236,7 +236,7 @@ fn tokens_are_counted_wherever_a_prompt_has_them() {
 }
 
 #[test]
-fn what_the_list_says_of_an_engine_holds_from_the_start() {
+fn settings_in_the_list_hold_from_the_start() {
     let engines = MockEngine::several(2, "0.05");
     let [small, large] = [0, 1].map(|engine| engines[engine].address);
     let list = [
@@ -258,7 +258,7 @@ fn what_the_list_says_of_an_engine_holds_from_the_start() {
         let body = format!("{{\"prompt\":\"{prompt}\",\"max_tokens\":100000,\"stream\":true}}");
         Stream::post(deployment.address, &body)
     };
-    // More than the small one ever takes, and than the large one takes now: it is to be tried again.
+    // More than the small engine ever takes, and than the large one has room for now: the client may try again.
     let mut first = ask(3_600);
     assert_eq!(first.status(), 200);
     assert_eq!(ask(2_000).status(), 503);
@@ -285,7 +285,7 @@ fn prompts_meet_elsewhere_when_their_engine_takes_no_requests() {
     let first = ask();
     let table = Table::open(deployment.table_path()).unwrap();
     table.drain(table.find(&first).unwrap()).unwrap();
-    // Once all workers have heard of it, they agree on another.
+    // Once all workers have noticed, they agree on another engine.
     let mut engine = String::new();
     eventually("their meeting elsewhere", || {
         engine = ask();

@@ -1,5 +1,5 @@
-//! API servers on headcount: real processes, real sockets, real signals. After whatever is done to
-//! them, every count is what it should be, soon.
+//! `headcount-server` with real processes, real sockets, real signals. After everything that is done to it, every
+//! count is soon right again.
 
 mod access_log;
 mod addresses;
@@ -13,6 +13,7 @@ mod costs;
 mod counts;
 mod deployment;
 mod descriptors;
+mod documentation;
 mod draining;
 mod engine;
 mod engines;

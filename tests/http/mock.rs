@@ -1,4 +1,4 @@
-//! The mock engines speak as much of OpenAI's API as its clients need.
+//! Mock engines have as much of OpenAI's API as its clients need.
 
 use crate::deployment::{Deployment, agent};
 use crate::engine::{MockEngine, addresses};
@@ -110,7 +110,7 @@ fn each_prompt_has_as_many_answers_as_were_asked_for() {
             json!({"messages": [], "n": 3, "max_tokens": 3}),
             3,
         ),
-        // As the front end counts them.
+        // The server counts the same.
         (
             "/v1/completions",
             json!({"prompt": ["a", "b"], "n": "3", "max_tokens": 3}),
@@ -170,7 +170,7 @@ fn more_answers_than_a_mock_engine_gives_are_refused() {
 }
 
 #[test]
-fn what_a_mock_engine_does_not_have_is_404() {
+fn an_unknown_path_of_a_mock_engine_is_404() {
     let engines = MockEngine::several(1, "0.001");
     let deployment = Deployment::start(&addresses(&engines), &["--workers=1"]);
     for path in [

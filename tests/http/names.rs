@@ -1,4 +1,4 @@
-//! Engines that have a name: what becomes of them when the resolver fails, and when a name has several
+//! Engines that have a name: when the resolver fails, and when a name has several
 //! addresses. The resolver is the test's own, in a network of the test's own.
 
 use crate::deployment::{Deployment, agent, complete};
@@ -21,7 +21,7 @@ const OPTIONS: [&str; 5] = [
     "0.05",
 ];
 
-/// The one engine takes requests.
+/// Whether the only engine takes requests.
 fn is_up(deployment: &Deployment) -> bool {
     deployment.table.view().engines[0].state == EngineState::Active
 }
@@ -57,7 +57,7 @@ fn a_resolver_that_fails_or_is_silent_does_an_engine_no_harm() {
             }
             let health = agent().get(deployment.url("/health")).call().unwrap();
             assert_eq!(health.status(), 200);
-            // A resolver that is well again is believed.
+            // The answers of a resolver that works again are used.
             resolver.says(Says::Addresses(vec![ELSEWHERE]));
             let port = engine.address.port();
             drop(engine);

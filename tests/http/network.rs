@@ -1,4 +1,4 @@
-//! A network of a test's own, where it is root: it can break links, and be the resolver.
+//! A network of a test's own, in which the test is root: it can break links, and act as the resolver.
 
 use crate::deployment::{PROGRAM, program};
 use headcount_tests::skipped;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, io, ptr};
 
-/// Says to this program, started anew, that it is in that network.
+/// The variable that tells the restarted program that it is in that network.
 const INSIDE: &str = "HEADCOUNT_TEST_NETWORK";
 
 /// Runs a scene in a process of its own, with namespaces of its own for the network and for mounts. There
@@ -56,7 +56,7 @@ pub(crate) fn put_in_front(file: &Path, of: &str) {
     assert_eq!(done, 0, "{}", io::Error::last_os_error());
 }
 
-/// A new network has a loopback device that is down.
+/// Brings up the loopback device, which is down in a new network.
 pub(crate) fn set_up_loopback() -> io::Result<()> {
     let socket = TcpListener::bind("0.0.0.0:0")?;
     // SAFETY: a name and flags of zeros are valid.

@@ -1,4 +1,4 @@
-//! What is JSON for engines that are written in Python counts as they read it, or is refused.
+//! A body that engines in Python accept as JSON counts as they read it, or is refused.
 
 use crate::deployment::Deployment;
 use crate::engine::{odd_engine, read_request};
@@ -6,7 +6,7 @@ use crate::stream::Stream;
 use headcount_tests::eventually;
 use std::io::Read;
 
-/// A deployment in front of an engine that takes requests and does not answer.
+/// Starts a deployment in front of an engine that reads requests and does not answer.
 pub(crate) fn deployment() -> Deployment {
     let engine = odd_engine(|connection| {
         read_request(connection);
@@ -23,7 +23,7 @@ fn post(deployment: &Deployment, kind: &str, body: &[u8]) -> Stream {
     Stream::send_bytes(deployment.address, &request)
 }
 
-/// Requests and tokens that are counted for a body.
+/// Sends a body. Returns the requests and tokens that the table counts for it.
 pub(crate) fn counted(deployment: &Deployment, kind: &str, body: &[u8]) -> (u32, u32) {
     let stream = post(deployment, kind, body);
     let counts = || {
@@ -43,7 +43,7 @@ pub(crate) fn counted(deployment: &Deployment, kind: &str, body: &[u8]) -> (u32,
 }
 
 #[test]
-fn what_python_takes_for_json_counts_as_python_reads_it() {
+fn json_as_python_accepts_it_counts_as_python_reads_it() {
     let deployment = deployment();
     for (body, expected) in [
         // Three prompts of eight bytes each.
@@ -101,7 +101,7 @@ fn what_python_takes_for_json_counts_as_python_reads_it() {
     let digits = "9".repeat(400);
     let body = format!(r#"{{"prompt":["a","b"],"seed":{digits},"n":2}}"#);
     assert_eq!(counted(&deployment, "a/b", body.as_bytes()), (4, 4));
-    // And what is none for Python either: a quarter of its bytes.
+    // A body that Python does not read as JSON either: a quarter of its bytes.
     for body in [
         "{\"prompt\":[\"a\",\"b\"],\"n\":2",
         "{'prompt':['a','b']}",
@@ -204,7 +204,7 @@ fn a_prompt_that_is_nested_too_deeply_to_be_counted_is_refused() {
         "}".repeat(101)
     );
     assert_eq!(post(&deployment, "a/b", objects.as_bytes()).status(), 400);
-    // What is not looked at may be nested as it likes, and what is may have a hundred levels.
+    // Fields that are not read may be nested to any depth, and a prompt may have a hundred levels.
     let body = format!("{{\"a\":{},\"prompt\":\"1234\",\"n\":2}}", nested(10_000));
     assert_eq!(counted(&deployment, "a/b", body.as_bytes()), (2, 2));
     let body = format!("{{\"a\":NaN,\"prompt\":{},\"n\":2}}", nested(100));

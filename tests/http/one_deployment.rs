@@ -1,4 +1,4 @@
-//! One deployment a table, whose configuration is the one that it was started with.
+//! A table serves one deployment, and has the configuration with which that was started.
 
 use crate::deployment::{Deployment, agent, complete, program, signal};
 use crate::engine::{MockEngine, addresses};
@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a second deployment on the table says, which is to end by itself.
+/// Starts a second deployment on the table, which has to end by itself. Returns its message.
 fn second(table: &std::path::Path, engine: &str) -> String {
     let mut program = Command::new(program())
         .args(["--listen", "127.0.0.1:0", "--engine", engine, "--table"])
@@ -133,7 +133,7 @@ fn a_table_that_the_command_has_made_is_taken() {
 }
 
 #[test]
-fn what_another_process_changes_is_said() {
+fn changes_by_another_process_are_logged() {
     let engines = MockEngine::several(1, "0.002");
     let deployment = Deployment::start_with_log(&addresses(&engines));
     let table = Table::open(deployment.table_path()).unwrap();
@@ -160,7 +160,7 @@ fn what_another_process_changes_is_said() {
 #[test]
 fn a_cap_in_tokens_is_said_to_have_no_effect_where_none_are_counted() {
     let engines = MockEngine::several(1, "0.002");
-    let remark = "; tokens are not counted here, so it has no effect; for caps in tokens, start the deployment with --policy tokens or --max-tokens N\n";
+    let remark = "; this deployment does not count tokens, so the cap has no effect; for caps in tokens, start it with --policy tokens or --max-tokens N\n";
     for (options, remark) in [(&[][..], remark), (&["--policy", "tokens"], "\n")] {
         let deployment = Deployment::start_logging(&addresses(&engines), options, |_| {});
         let table = Table::open(deployment.table_path()).unwrap();
@@ -173,7 +173,7 @@ fn a_cap_in_tokens_is_said_to_have_no_effect_where_none_are_counted() {
         table.set_max_tokens(0, Some(50)).unwrap();
         let name = format!("engine http://{}", engines[0].address);
         said(format!("{name}: max_tokens none, now 50{remark}"));
-        // Without a cap there is nothing to be said.
+        // Without a cap there is no remark.
         table.set_max_tokens(0, None).unwrap();
         said(format!("{name}: max_tokens 50, now none\n"));
         let added = Engine::named("http://127.0.0.1:1").max_tokens(50);
@@ -209,7 +209,7 @@ fn caps_that_another_process_sets_stand_until_the_list_is_read_again() {
     deployment.settles();
 }
 
-/// What the program says of an error, of itself or of a worker, with three workers on a table with room for so
+/// Returns the error that the program or a worker logs, with three workers on a table with room for so
 /// many processes.
 fn error_with_room_for(room: usize, is_held: bool) -> String {
     let engine = MockEngine::start("0.002");
@@ -217,7 +217,7 @@ fn error_with_room_for(room: usize, is_held: bool) -> String {
     let path = directory.path().join("table");
     let made = Table::options().max_engines(4).max_frontends(room);
     let table = made.create(&path).unwrap();
-    // As by a deployment before that still finishes.
+    // As if an earlier deployment still finished.
     let _held = is_held.then(|| table.join().unwrap());
     let mut parent = Command::new(program())
         .args(["--listen", "127.0.0.1:0", "--workers", "3"])
@@ -231,7 +231,8 @@ fn error_with_room_for(room: usize, is_held: bool) -> String {
     let errors = BufReader::new(parent.stderr.take().unwrap());
     let said = errors.lines().find_map(|line| {
         let line = line.unwrap();
-        line.starts_with("error: ").then_some(line)
+        line.starts_with("headcount-server: error: ")
+            .then_some(line)
     });
     if is_held {
         assert!(parent.try_wait().unwrap().is_none(), "the others serve");
@@ -268,7 +269,8 @@ fn a_table_that_is_too_small_for_all_workers_is_refused_at_once() {
 fn a_table_whose_places_are_held_is_waited_for_in_words_of_this_program() {
     let said = error_with_room_for(3, true);
     assert!(
-        said.contains("room for 3 processes, and that many live") && said.contains("--workers"),
+        said.contains("room for 3 processes, and that many are running")
+            && said.contains("--workers"),
         "{said}"
     );
 }
@@ -291,7 +293,7 @@ fn an_engine_that_an_operator_drains_or_takes_down_is_said() {
     let back =
         format!("another process has changed the table: engine {name}: draining, now active\n");
     said(&back, 1);
-    // One that is well is soon back, maybe before the parent looks.
+    // An engine that answers is soon up again, perhaps before the parent checks.
     let dead = engines.into_iter().next().unwrap().kill();
     assert_eq!(format!("http://{dead}"), name);
     table.down(engine).unwrap();
@@ -305,7 +307,7 @@ fn an_engine_that_an_operator_drains_or_takes_down_is_said() {
         1,
     );
     assert_eq!(deployment.log().matches("another process").count(), 3);
-    // What probes bring back is said once, in words of its own.
+    // An engine that a probe brings up is logged once, in other words.
     table.down(engine).unwrap();
     said(
         &format!("engine {name}: active, now down; it is probed until it answers\n"),

@@ -1,4 +1,4 @@
-//! `/health`, `/live` and `/metrics` are answered here, whatever the method.
+//! The server itself answers `/health`, `/live` and `/metrics`, whatever the method.
 
 use crate::deployment::Deployment;
 use crate::engine::engine_that_says;
@@ -6,7 +6,7 @@ use crate::stream::Stream;
 
 #[test]
 fn head_is_answered_like_get_without_the_body() {
-    // One that is asked by mistake is found out.
+    // Shows a request that goes to the engine by mistake.
     let engine = engine_that_says("HTTP/1.1 418 Teapot\r\nContent-Length: 0\r\n\r\n");
     let deployment = Deployment::start(&[engine], &["--workers=1"]);
     for path in ["/health", "/live", "/metrics"] {
@@ -25,7 +25,7 @@ fn head_is_answered_like_get_without_the_body() {
         let ([kind_for_head, length], nothing) = ask("HEAD");
         assert!(page.len() > 10 && nothing.is_empty());
         assert_eq!(kind, kind_for_head);
-        // Of a page that changes while it is looked at, only that it has one.
+        // Of a page that changes between two requests, only that it has a length.
         let length: usize = length.split(": ").nth(1).unwrap().parse().unwrap();
         assert!(length > 10 && (path == "/metrics" || length == page.len()));
     }
@@ -74,7 +74,7 @@ fn a_request_with_bad_framing_gets_no_page() {
             assert!(!rest.contains("HTTP/1.1 "), "nothing follows: {rest}");
         }
     }
-    // Of old there was no Host.
+    // HTTP/1.0 has no Host.
     let old = "GET /live HTTP/1.0\r\n\r\n";
     assert_eq!(Stream::send(deployment.address, old).status(), 200);
 }

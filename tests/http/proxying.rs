@@ -1,4 +1,4 @@
-//! What a proxy's users expect: heads, bodies as they come, and what is told of the table.
+//! What users of a proxy expect: heads, bodies that are passed on as they come, metrics of the table.
 
 use crate::deployment::{Deployment, agent, signal, stop};
 use crate::engine::{MockEngine, addresses, odd_engine, read_head, say};
@@ -8,7 +8,7 @@ use headcount_tests::{eventually, prometheus_approves};
 use std::io::{BufRead, Read};
 use std::net::SocketAddr;
 
-/// Answers with the head that it got, and one of its own that has all that should not go on.
+/// An engine that answers with the head that it got, under a head with all fields that must not be passed on.
 fn mirror() -> SocketAddr {
     odd_engine(|connection| {
         loop {
@@ -78,7 +78,7 @@ fn heads_lose_what_concerns_one_connection_and_keep_the_rest() {
 }
 
 #[test]
-fn what_another_proxy_has_said_is_kept_and_a_target_with_a_host_loses_it() {
+fn fields_of_another_proxy_are_kept_and_a_target_with_a_host_loses_it() {
     let engine = mirror();
     let deployment = Deployment::start(&[engine], &[]);
     let mut stream = Stream::send(
@@ -180,7 +180,7 @@ fn bodies_go_both_ways_piece_by_piece_if_none_is_held() {
     let head = "POST /v1/completions HTTP/1.1\r\nHost: t\r\nTransfer-Encoding: chunked\r\n\r\n";
     let mut stream = Stream::send(deployment.address, head);
     for _ in 0..5 {
-        // If either way were held back, this would wait for ever.
+        // If the server held back one direction, this would wait for ever.
         stream.more("5\r\nhello\r\n").unwrap();
         stream.head();
         assert_eq!(stream.bytes(10), b"5\r\nhello\r\n");

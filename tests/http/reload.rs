@@ -1,4 +1,4 @@
-//! SIGHUP: another list of engines, under load.
+//! SIGHUP: the server takes another list of engines, under load.
 
 use crate::deployment::{Deployment, StopClients, agent, complete, signal};
 use crate::engine::{MockEngine, odd_engine, read_head, say};
@@ -155,7 +155,7 @@ fn a_list_that_makes_no_sense_changes_nothing() {
             200
         );
     }
-    // It has heard them all, and hears a good one.
+    // The parent has read all of them, and now reads a good one.
     reload(&deployment, &list(&[a, b]));
     eventually("the good list", || {
         deployment.state(b) == Some(EngineState::Active)
@@ -185,7 +185,7 @@ fn a_list_that_is_a_pipe_keeps_no_parent_waiting() {
     assert!(made.unwrap().success());
     signal(deployment.pid(), libc::SIGHUP);
     eventually("its refusal", || {
-        deployment.log().contains("it is no regular file")
+        deployment.log().contains("it is not a regular file")
     });
     std::fs::remove_file(deployment.file()).unwrap();
     reload(&deployment, &list(&[a, b]));
@@ -207,11 +207,11 @@ fn a_list_that_has_to_wait_for_engines_to_finish_is_said_to_be_in_part() {
     let says = |what: &str| {
         eventually(what, || deployment.log()[before..].contains(what));
     };
-    // Never.
+    // No reload can add it.
     reload(&deployment, &list(&[a, b, c]));
-    says("SIGHUP: 3 engines are named, and the table has room for 2; name fewer");
+    says("SIGHUP: the list has 3 engines, and the table has room for 2; list fewer");
     assert_eq!(deployment.state(b), None);
-    // Not yet.
+    // A later reload can add it.
     let mut stream = deployment.stream(1_000_000);
     reload(&deployment, &list(&[b, c]));
     let (first, second) = (
@@ -221,7 +221,7 @@ fn a_list_that_has_to_wait_for_engines_to_finish_is_said_to_be_in_part() {
     says(&format!(
         "changed: {first}, engine http://{a}: removed; apply the list again later"
     ));
-    says(&format!("for what is left: {second}\n"));
+    says(&format!("for the rest: {second}\n"));
     assert!(!deployment.log()[before..].contains("another process"));
     assert!(stream.token(), "what is in flight goes on");
     drop(stream);
@@ -237,13 +237,13 @@ fn without_a_file_there_is_nothing_to_read_again() {
     let table = Table::open(deployment.table_path()).unwrap();
     table.set_weight(0, 3.0).unwrap();
     signal(deployment.pid(), libc::SIGHUP);
-    let line = "SIGHUP: there is no file to read the engines from again";
+    let line = "SIGHUP: the engines come from the command line, so there is no file to read again";
     eventually(line, || deployment.log().contains(line));
     assert!(deployment.log().contains("--engines-file"));
     assert_eq!(deployment.table.view().engines[0].weight, 3.0);
 }
 
-/// `HOST:PORT` of an engine whose name, `http://` included, has so many bytes.
+/// Returns `HOST:PORT` of an engine whose name, with `http://`, has so many bytes.
 fn address_of(length: usize) -> String {
     let host = length - "http://".len() - ":1".len();
     format!("{}:1", "h".repeat(host))
@@ -264,7 +264,7 @@ fn an_engine_may_have_the_longest_name_that_a_table_takes() {
     eventually("its removal", || names().len() == 1);
 }
 
-/// Says that it was probed, and is well or not when it is told.
+/// An engine that reports each probe, and answers it well or badly as it is told.
 fn patient_engine() -> (SocketAddr, mpsc::Receiver<()>, mpsc::Sender<bool>) {
     let (asked, is_asked) = mpsc::channel();
     let (told, is_well) = mpsc::channel();
@@ -295,7 +295,7 @@ fn a_probe_of_an_engine_that_is_gone_brings_up_no_other_in_its_slot() {
     let index_of = |engine| Some(table.find(&format!("http://{engine}"))?.index());
     table.down(0).unwrap();
     old_is_asked.recv().unwrap();
-    // While the old one thinks about its answer, another takes its place, and is down, too.
+    // While the old engine delays its answer, another one gets its row, and is down, too.
     reload(&deployment, &list(&[good.address]));
     eventually("its removal", || index_of(old).is_none());
     reload(&deployment, &list(&[good.address, new]));

@@ -1,4 +1,4 @@
-//! A resolver that does as it is told, for a network of the test's own.
+//! A resolver that answers as it is told, for a network of the test's own.
 
 use crate::network::put_in_front;
 use std::fs;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What it answers.
+/// The answer of the resolver.
 #[derive(Clone, Debug)]
 pub(crate) enum Says {
     /// These addresses, to every question.

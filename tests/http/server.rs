@@ -1,4 +1,4 @@
-//! A server with an access log, whose streams are read by the test.
+//! A server with an access log, whose streams the test reads.
 
 use crate::deployment::{program, signal};
 use headcount_tests::eventually;
@@ -36,11 +36,13 @@ impl Server {
             process,
         };
         let line = line_of(&mut errors);
-        let address = line.trim().strip_prefix("listening on http://");
+        let address = line
+            .trim()
+            .strip_prefix("headcount-server: listening on http://");
         let address = address.unwrap_or_else(|| panic!("{line:?}"));
         server.address = address.parse().unwrap();
         let line = line_of(&mut errors);
-        assert!(line.starts_with("engine "), "{line}");
+        assert!(line.starts_with("headcount-server: engine "), "{line}");
         server.errors = Some(errors);
         server
     }
@@ -59,13 +61,13 @@ impl Server {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
-    /// Ends it in order.
+    /// Ends the server in order.
     pub(crate) fn ends(&mut self) -> ExitStatus {
         signal(self.pid(), libc::SIGTERM);
         self.ended()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the server.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let mut ended = None;
         eventually("its end", || {

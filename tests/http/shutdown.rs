@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};
 
-/// Status and body of a page.
+/// Returns status and body of a page.
 fn get(deployment: &Deployment, path: &str) -> (u16, String) {
     let mut answer = agent().get(deployment.url(path)).call().unwrap();
     let body = answer.body_mut().read_to_string().unwrap();
@@ -28,7 +28,7 @@ fn with_a_delay_health_is_bad_first_and_new_requests_are_served() {
     assert_eq!(get(&deployment, "/health").0, 200);
 
     signal(deployment.pid(), libc::SIGTERM);
-    // All four workers are told.
+    // All four workers have to learn of it.
     let mut bad = 0;
     eventually("bad health at each worker", || {
         let (status, body) = get(&deployment, "/health");
@@ -157,7 +157,7 @@ fn one_request_is_no_requests() {
     let mut deployment = Deployment::start_logging(&addresses(&engines), &[], |_| {});
     let stream = deployment.stream(1_000_000);
     signal(deployment.busiest(), libc::SIGKILL);
-    let returned = "\n1 request of dead workers returned\n";
+    let returned = ": 1 request of dead workers returned\n";
     eventually(returned, || deployment.log().contains(returned));
     drop(stream);
     deployment.wait_for_workers();

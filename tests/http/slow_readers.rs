@@ -1,4 +1,4 @@
-//! Clients that are still reading when the server has all of their answer, and what ends them.
+//! Clients that still read when the server has their whole answer, and the limits for them.
 
 use crate::deployment::{Deployment, agent, signal};
 use crate::engine::{odd_engine, read_head, say};
@@ -14,7 +14,7 @@ const PIECES: usize = 4_000;
 const PIECE: &str = "x123456789x123456789x123456789x123456789x123456789x123456789x123456789x123456789x123456789x123456789\
     x123456789x123456789x123456789x123456789x123456789x123456789x123456789x123456789x123456789x12345678\n";
 
-/// An engine that does not say how long its answer is.
+/// Starts an engine whose answer has no length.
 fn engine() -> SocketAddr {
     odd_engine(|connection| {
         while !read_head(connection).is_empty() {
@@ -30,7 +30,7 @@ fn engine() -> SocketAddr {
     })
 }
 
-/// A client from afar that reads nothing yet, while the server has all of its answer.
+/// Starts a distant client that reads nothing yet, while the server has its whole answer.
 fn reader(deployment: &Deployment, request: &str) -> Stream {
     let before = deployment.table.view().engines[0].admitted_total;
     let stream = Stream::send_from_afar(deployment.address, request);
@@ -41,7 +41,7 @@ fn reader(deployment: &Deployment, request: &str) -> Stream {
     stream
 }
 
-/// The clients' connections that are open, but for the one that asks.
+/// Returns how many connections of clients are open, without the one that asks.
 pub(crate) fn connections(deployment: &Deployment) -> u64 {
     let mut answer = agent().get(deployment.url("/metrics")).call().unwrap();
     let text = answer.body_mut().read_to_string().unwrap();
@@ -56,7 +56,7 @@ fn a_connection_is_not_idle_before_the_last_byte_is_written() {
     let deployment = Deployment::start(&[engine()], &options);
     let mut stream = reader(&deployment, "GET / HTTP/1.1\r\nHost: t\r\n\r\n");
     assert_eq!(stream.status(), 200);
-    // Some of it comes meanwhile, so the client is not one that does not read.
+    // The client reads some bytes meanwhile, so it has not stopped reading.
     for _ in 0..10 {
         stream.bytes(1 << 10);
         thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! A client that is close to its socket: it can read slowly, break off, and tell an answer that is
+//! A client on a raw socket: it can read slowly, break off, and tell an answer that is
 //! whole from one that was cut.
 
 use rustix::net::{self, AddressFamily, SocketType};
@@ -23,12 +23,12 @@ impl Stream {
         Self::send_bytes(to, bytes.as_bytes())
     }
 
-    /// The same with bytes that are no text.
+    /// The same with bytes that are not text.
     pub(crate) fn send_bytes(to: SocketAddr, bytes: &[u8]) -> Self {
         Self::on(TcpStream::connect(to).unwrap(), bytes)
     }
 
-    /// The same, by a client for whom the kernels keep little: as over a long way, a few dozen KiB.
+    /// The same by a distant client, for which the kernels keep only a few dozen KiB.
     pub(crate) fn send_from_afar(to: SocketAddr, bytes: &str) -> Self {
         let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         net::sockopt::set_socket_recv_buffer_size(&socket, 4096).unwrap();
@@ -107,7 +107,7 @@ impl Stream {
         word.map_or(0, |status| status.parse().unwrap())
     }
 
-    /// Waits for a token. False if the stream ends before one.
+    /// Waits for a token. Returns false if the stream ends first.
     pub(crate) fn token(&mut self) -> bool {
         self.head();
         let mut line = String::new();
@@ -120,13 +120,13 @@ impl Stream {
         false
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down the sending side.
     pub(crate) fn shut(&mut self) {
         let connection = self.connection.get_ref();
         connection.shutdown(std::net::Shutdown::Write).unwrap();
     }
 
-    /// All the rest up to the end of the connection; fails if that is reset.
+    /// Reads the rest up to the end of the connection. Fails if it is reset.
     pub(crate) fn rest_unless_reset(&mut self) -> std::io::Result<String> {
         self.head();
         let mut rest = String::new();
@@ -134,14 +134,14 @@ impl Stream {
         Ok(rest)
     }
 
-    /// Reads exactly so many bytes of what comes.
+    /// Reads exactly so many bytes.
     pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.connection.read_exact(&mut bytes).unwrap();
         bytes
     }
 
-    /// Whether the other side ends the connection, sooner than a client loses its patience.
+    /// Whether the other side ends the connection before the client's timeout.
     pub(crate) fn is_ended(&mut self) -> bool {
         let mut piece = [0; 1 << 12];
         loop {
@@ -153,12 +153,12 @@ impl Stream {
         }
     }
 
-    /// All the rest, up to the end of the connection, and whether it ends as a chunked body has to.
+    /// Reads the rest up to the end of the connection. Returns whether it ends as a chunked body has to.
     pub(crate) fn rest(&mut self) -> (String, bool) {
         self.head();
         let (mut rest, start) = (Vec::new(), Instant::now());
         let mut piece = [0; 1 << 16];
-        // A connection that is reset ends, too.
+        // A reset is an end, too.
         while let Ok(length @ 1..) = self.connection.read(&mut piece) {
             rest.extend(&piece[..length]);
             assert!(start.elapsed() < PATIENCE, "the answer ends");

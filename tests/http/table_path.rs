@@ -1,4 +1,4 @@
-//! The table's file is removed, or another is put in its place, while a deployment runs.
+//! The table's file is removed or replaced while a deployment runs.
 
 use crate::deployment::{Deployment, agent, signal};
 use crate::engine::{MockEngine, addresses};
@@ -6,7 +6,7 @@ use headcount::Table;
 use headcount_tests::{eventually, prometheus_approves};
 use std::fs;
 
-/// What `/health` says of the table, and `/metrics` of its being linked.
+/// Returns what `/health` and `/metrics` say of the table's file.
 fn said(deployment: &Deployment) -> (String, String) {
     let get = |path| {
         let mut answer = agent().get(deployment.url(path)).call().unwrap();
@@ -39,11 +39,11 @@ fn a_deployment_whose_table_is_removed_stays_in_it_and_says_so() {
     assert_eq!(said(&deployment), here("gone", "0"));
     let count = |what: &str| deployment.log().matches(what).count();
     eventually("a line", || count("was removed or renamed") == 1);
-    // Two more looks, by the default of --probe-every.
+    // Two more checks, by the default of --probe-every.
     std::thread::sleep(std::time::Duration::from_millis(1200));
     assert_eq!(count("was removed or renamed"), 1, "once");
 
-    // A worker that is started now comes into the same table.
+    // A worker that starts now joins the same table.
     let victim = deployment.busiest();
     signal(victim, libc::SIGKILL);
     eventually("another worker", || {

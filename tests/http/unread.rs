@@ -1,4 +1,4 @@
-//! Readers of what the processes write that have stopped reading, or are gone: they stop no process.
+//! A reader of the output that stops reading or is gone stops no process.
 
 use crate::deployment::{Deployment, agent, complete, signal};
 use crate::engine::{MockEngine, addresses};
@@ -22,7 +22,7 @@ fn answers(server: &Server, numbers: Range<u64>) {
     }
 }
 
-/// How many lines are said to be left out of standard output.
+/// Returns how many lines of standard output are reported as left out.
 fn left_out(errors: &[String]) -> u64 {
     let said = errors.iter().filter_map(|line| {
         let (_, line) = line.split_once(": standard output: ")?;
@@ -37,7 +37,7 @@ fn left_out(errors: &[String]) -> u64 {
     said.sum()
 }
 
-/// The numbers of the requests in the log, whose lines are whole.
+/// Returns the numbers of the requests in the log, whose lines are whole.
 fn numbers(output: &[String]) -> Vec<u64> {
     let number = |line: &String| {
         let line: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -49,7 +49,7 @@ fn numbers(output: &[String]) -> Vec<u64> {
     output.iter().map(number).collect()
 }
 
-/// More than a pipe and a worker keep.
+/// More lines than a pipe and a worker keep.
 const MANY: u64 = 2500;
 
 #[test]
@@ -136,7 +136,7 @@ fn streams_whose_readers_are_gone_stop_no_process() {
     assert!(server.ends().success());
 }
 
-/// A pipe into which nothing more goes, and what is in it.
+/// Returns a full pipe, and what is in it.
 fn full_pipe(waits: bool) -> (PipeReader, PipeWriter, usize) {
     let (reader, writer) = std::io::pipe().unwrap();
     let set = |flags: i32| {
@@ -179,11 +179,13 @@ fn a_full_standard_error_stops_no_parent_and_loses_no_line() {
         eventually("its end", || deployment.ended().is_some());
         let said: Vec<_> = said.iter().collect();
         let killed: Vec<_> = (workers.iter())
-            .map(|worker| format!("worker {worker}: signal: 9 (SIGKILL); starting another"))
+            .map(|worker| {
+                format!("headcount-server: worker {worker}: signal: 9 (SIGKILL); starting another")
+            })
             .collect();
         assert_eq!(said[..3], killed, "{said:?}");
         assert!(
-            said[3].starts_with("SIGTERM: finishing 0 requests"),
+            said[3].starts_with("headcount-server: SIGTERM: finishing 0 requests"),
             "{said:?}"
         );
         assert_eq!(said.len(), 4, "{said:?}");

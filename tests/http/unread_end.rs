@@ -1,4 +1,4 @@
-//! The end of a deployment whose output is not read.
+//! A deployment ends although its output is not read.
 
 use crate::deployment::{agent, program, signal};
 use crate::engine::MockEngine;
@@ -11,7 +11,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Ends a deployment with a request in flight, all of whose output goes into one full pipe; with a second signal
+/// Ends a deployment with a request in flight, whose output goes into a full pipe, with a second signal
 /// or without. Returns how long that takes.
 fn time_to_end_unread(second: bool, drain_timeout: &str) -> Duration {
     let engine = MockEngine::start("0.01");
@@ -26,18 +26,21 @@ fn time_to_end_unread(second: bool, drain_timeout: &str) -> Duration {
         .unwrap();
     let mut lines = BufReader::new(reader).lines();
     let line = lines.next().unwrap().unwrap();
-    let address = line.trim().strip_prefix("listening on http://").unwrap();
+    let address = line
+        .trim()
+        .strip_prefix("headcount-server: listening on http://")
+        .unwrap();
     let address = address.parse().unwrap();
     let mut stream = Stream::ask(address, 1_000_000);
     assert!(stream.token());
-    // Opened anew, for only this one is not to wait.
+    // Opened again, so that only this descriptor does not block.
     let pipe = format!("/proc/self/fd/{}", writer.as_raw_fd());
     let mut pipe = (std::fs::OpenOptions::new().write(true))
         .custom_flags(libc::O_NONBLOCK)
         .open(pipe)
         .unwrap();
     while pipe.write(b"\n").is_ok() {}
-    // Both streams have something to say.
+    // Both streams have lines to write.
     for _ in 0..3 {
         let live = agent().get(format!("http://{address}/live")).call();
         assert_eq!(live.unwrap().status(), 200);
@@ -63,7 +66,7 @@ fn a_second_signal_ends_a_deployment_whose_output_is_not_read_at_once() {
 
 #[test]
 fn a_log_that_is_not_read_adds_little_to_the_time_of_the_end() {
-    // One second, and two for each of worker and parent.
+    // One second, and two each for the worker and the parent.
     let time = time_to_end_unread(false, "1");
     assert!(time < Duration::from_secs(9), "{time:?}");
 }

@@ -1,8 +1,8 @@
-//! The end of a client's connection, so that what was sent gets to the client.
+//! Ends a client's connection so that the last bytes reach the client.
 //!
-//! A connection that is closed is reset when something more comes on it, and the reset takes with it what the
-//! client has not got yet. So the sending side is shut down first, and what comes is read and thrown away for a
-//! while (RFC 9112, section 9.6). No place at an engine is held meanwhile.
+//! If more bytes come on a connection that was closed, the kernel resets it, and the client loses what it has not
+//! read yet. So the worker shuts down its sending side first, and for a while reads and discards what comes
+//! (RFC 9112, section 9.6). No request is in flight meanwhile.
 
 use rustix::net::{Shutdown, shutdown, sockopt};
 use std::future::Future;
@@ -13,15 +13,15 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-/// How long it may take in all.
+/// How long the end of a connection may take in all.
 const IN_ALL: Duration = Duration::from_secs(30);
-/// How long there may be neither a byte that comes nor an acknowledgement of one that was sent.
+/// How long neither a byte nor an acknowledgement may come.
 const SILENT: Duration = Duration::from_secs(5);
-/// How soon acknowledgements are first looked for, and how often later.
-const FIRST_LOOK: Duration = Duration::from_millis(1);
-const LOOK: Duration = Duration::from_millis(250);
+/// How soon to check for acknowledgements first, and how often later.
+const FIRST_CHECK: Duration = Duration::from_millis(1);
+const CHECK: Duration = Duration::from_millis(250);
 
-/// The connections that are being ended, for the end of the process to wait for.
+/// The connections that are ending, for which the end of the process waits.
 #[derive(Debug)]
 pub(crate) struct Lingering(watch::Sender<()>);
 
@@ -30,18 +30,18 @@ impl Lingering {
         Self(watch::Sender::new(()))
     }
 
-    /// Is one of them as long as what this returns is kept.
+    /// Adds a connection, until the returned value is dropped.
     pub(crate) fn one(&self) -> watch::Receiver<()> {
         self.0.subscribe()
     }
 
-    /// Returns when there are none.
+    /// Returns when there are no such connections.
     pub(crate) fn end(&self) -> impl Future<Output = ()> {
         self.0.closed()
     }
 }
 
-/// How much until there is with a client.
+/// How long to linger at most.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Until {
     /// Until it has closed its side.
@@ -54,23 +54,23 @@ pub(crate) enum Until {
 
 /// Returns when a connection may be closed.
 pub(crate) async fn linger(stream: &TcpStream, until: impl Fn() -> Until) {
-    // One whose answer was cut and that has to be reset; or one that is broken already.
+    // A connection whose answer was cut has to be reset. One that is broken needs no end.
     if matches!(sockopt::socket_linger(stream), Ok(Some(Duration::ZERO)))
         || shutdown(stream, Shutdown::Write).is_err()
     {
         return;
     }
     let start = Instant::now();
-    let (mut progress, mut left, mut pause) = (start, libc::c_int::MAX, FIRST_LOOK);
+    let (mut progress, mut left, mut pause) = (start, libc::c_int::MAX, FIRST_CHECK);
     loop {
         match stream.try_read(&mut [0; 4096]) {
             Ok(1..) => {
                 progress = Instant::now();
-                // Others have their turn as well.
+                // So that a client that sends much does not keep the other tasks waiting.
                 tokio::task::yield_now().await;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // It has closed its side, or the connection is broken.
+            // The client has closed its side, or the connection is broken.
             _ => return,
         }
         let now = Instant::now();
@@ -87,12 +87,12 @@ pub(crate) async fn linger(stream: &TcpStream, until: impl Fn() -> Until) {
             return;
         }
         if timeout(pause, stream.readable()).await.is_err() {
-            pause = (pause * 2).min(LOOK);
+            pause = (pause * 2).min(CHECK);
         }
     }
 }
 
-/// How much the other host has not acknowledged, the end of the connection included.
+/// Returns how many bytes the other host has not acknowledged, counting the end of the stream as one.
 fn unacknowledged(stream: &TcpStream) -> libc::c_int {
     let mut bytes: libc::c_int = 0;
     // SAFETY: writes one number there.

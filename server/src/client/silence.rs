@@ -1,4 +1,4 @@
-//! How long a client's connection may be silent: between two requests, and within the head of one.
+//! Limits how long a client's connection may be silent: between two requests, and within the head of a request.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -10,32 +10,32 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, sleep};
 
-/// What a connection does, and how often that has changed.
+/// What a connection is doing, with a count of the changes.
 #[derive(Debug)]
 pub(crate) struct Phase(AtomicU32);
 
-/// Nothing of a request has come yet.
+/// No byte of the next request has come yet.
 const IDLE: u32 = 0;
-/// Some of the head of a request has come.
+/// A part of the head of a request has come.
 const HEAD: u32 = 1;
 /// A request is being answered.
 const BUSY: u32 = 2;
-/// The server has all of its answer, and has not written all of it yet.
+/// The server has the whole answer, and has not written all of it yet.
 const SENDING: u32 = 3;
 const PHASES: u32 = 4;
 
 impl Phase {
-    /// Of a connection that is made in order to send a request.
+    /// Returns the phase of a new connection: clients connect in order to send a request.
     pub(crate) fn new() -> Self {
         Self(AtomicU32::new(HEAD))
     }
 
-    /// A request is here.
+    /// Notes that a request has come.
     pub(crate) fn becomes_busy(&self) {
         self.becomes(BUSY);
     }
 
-    /// The server has all of its answer.
+    /// Notes that the server has the whole answer.
     pub(crate) fn is_answered(&self) {
         self.becomes(SENDING);
     }
@@ -46,7 +46,7 @@ impl Phase {
     }
 }
 
-/// A connection of which is noted when it is read, and when all is written.
+/// A connection that updates its phase when bytes are read, and when all are written.
 #[derive(Debug)]
 pub(crate) struct Watched<S> {
     pub(crate) stream: S,
@@ -89,7 +89,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
         self.stream.is_write_vectored()
     }
 
-    /// The server flushes when it has written all that it had.
+    /// The server flushes when it has written all it had.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.phase.0.load(Relaxed) % PHASES == SENDING {
             self.phase.becomes(IDLE);
@@ -102,14 +102,14 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     }
 }
 
-/// How long a connection may be in a phase. While an answer is made or written, others watch the time.
+/// How long a connection may be silent in each phase. Other timeouts apply while an answer is made or written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SilenceLimits {
     pub(crate) idle: Duration,
     pub(crate) head: Duration,
 }
 
-/// Serves a connection until it ends, or is silent for too long. Then it is closed.
+/// Serves a connection until it ends or has been silent for too long.
 pub(crate) async fn serve(connection: impl Future, phase: Arc<Phase>, limits: SilenceLimits) {
     let mut connection = pin!(connection);
     let mut end = pin!(sleep(limits.head));
@@ -118,7 +118,7 @@ pub(crate) async fn serve(connection: impl Future, phase: Arc<Phase>, limits: Si
         if connection.as_mut().poll(cx).is_ready() {
             return Poll::Ready(());
         }
-        // Whatever changes the phase has just run.
+        // Polling the connection is what changes the phase.
         let now = phase.0.load(Relaxed);
         let limit = match now % PHASES {
             BUSY | SENDING => return Poll::Pending,
@@ -128,7 +128,7 @@ pub(crate) async fn serve(connection: impl Future, phase: Arc<Phase>, limits: Si
         if now != seen {
             seen = now;
             deadline = Instant::now() + limit;
-            // A timer that ends too early is set anew then, which is cheaper than with each request.
+            // A timer that fires too early is set again then, which is cheaper than to set it with each request.
             if deadline < end.deadline() {
                 end.as_mut().reset(deadline);
             }

@@ -1,5 +1,5 @@
-//! A client's connection: the server reads and writes it, and a request in flight sees whether the
-//! client has left.
+//! A client's connection. The HTTP server reads and writes it, and a request in flight sees when the client
+//! leaves.
 
 use crate::client::linger::{self, Until};
 use rustix::net::{Shutdown, sockopt};
@@ -13,7 +13,7 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
-/// What requests know of the connection that they came on.
+/// The connection that a request came on, as the request sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     connection: Arc<Connection>,
@@ -23,16 +23,16 @@ pub(crate) struct Client {
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
-    /// The server has all of an answer that ends with the connection.
+    /// Whether the server has the whole of an answer that ends with the connection.
     ends: AtomicBool,
 }
 
-/// The client has left, so no answer can reach it.
+/// The client has left, so that no answer can reach it.
 #[derive(Debug, Error)]
 #[error("the client has left")]
 pub(crate) struct ClientLeft;
 
-/// The same connection, for the server that speaks HTTP on it.
+/// The same connection, as the HTTP server sees it.
 #[derive(Debug)]
 pub(crate) struct Socket(Arc<Connection>);
 
@@ -53,21 +53,21 @@ impl Client {
         self.address
     }
 
-    /// Ends when the client has shut down its sending side, or the connection is broken.
+    /// Returns when the client has shut down its sending side, or the connection is broken.
     ///
-    /// The server sees the end of a connection only when it has read what lies before it, and it does
-    /// not read on while a request is in flight. The kernel tells of the end at once. Of all that can be
-    /// waited for, "priority" is what is not woken by bytes: it stands for urgent data, which is not
-    /// watched on this socket, and for the end of the other side.
+    /// The server sees the end of a connection only after it has read the bytes before it, and it does not
+    /// read on while a request is in flight. The kernel reports the end at once. "Priority" is the only
+    /// readiness that bytes do not trigger: it stands for urgent data, which this socket does not watch,
+    /// and for the end of the other side.
     pub(crate) async fn leaves(self) -> ClientLeft {
-        // Fails when the event loop ends, and the client with it.
+        // Fails only when the event loop ends.
         let _ = self.connection.stream.ready(Interest::PRIORITY).await;
         ClientLeft
     }
 
-    /// An answer begins whose end is the end of the connection. If the connection is closed before it is
-    /// written whole, it is reset, however that comes: by a limit of time, or by the death of this process. Else
-    /// its client would take what it has for the whole.
+    /// Begins an answer whose end is the end of the connection. If the connection is closed before the
+    /// whole answer is written, for any reason (a timeout, the death of this process), it is reset.
+    /// Otherwise the client would take a part of the answer for the whole.
     pub(crate) fn begins_what_the_close_ends(&self) {
         // Fails for a connection that is broken already.
         let _ = self.connection.stream.set_zero_linger();
@@ -78,7 +78,7 @@ impl Client {
         linger::linger(&self.connection.stream, until).await;
     }
 
-    /// The server has all of that answer.
+    /// Notes that the server has the whole of that answer.
     pub(crate) fn has_what_the_close_ends(&self) {
         self.connection.ends.store(true, Relaxed);
     }
@@ -100,8 +100,8 @@ impl AsyncRead for Socket {
     }
 }
 
-/// Not by many pieces at once: the server then keeps what is not written yet as bytes, up to a size, and not
-/// as so many pieces, of which it takes few. Of an answer in small pieces that is much more.
+/// Does not offer vectored writes: so the server buffers what is not written yet by size. Otherwise it
+/// would buffer a small number of pieces, which is much less of an answer in small pieces.
 impl AsyncWrite for Socket {
     fn poll_write(
         self: Pin<&mut Self>,
@@ -117,9 +117,9 @@ impl AsyncWrite for Socket {
         }
     }
 
-    /// The server flushes when it has written all that it had.
+    /// The server flushes when it has written all it had.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // The kernel delivers what it has, then the end.
+        // From now on a close delivers what the kernel has, and then the end.
         if self.0.ends.load(Relaxed) {
             self.0.ends.store(false, Relaxed);
             sockopt::set_socket_linger(&self.0.stream, None)?;

@@ -1,7 +1,7 @@
-//! The address of an engine: `http://HOST:PORT`, which is its name in the table.
+//! The address of an engine, `http://HOST:PORT`, which is its name in the table.
 //!
-//! Each address is written in one way, so that one engine is one row of the table: the host in lower
-//! case, IP addresses in their shortest form, the port always there.
+//! Each address has one form, so that an engine has one row of the table: the host in lower case, IP addresses in
+//! their shortest form, always with the port.
 
 use headcount::MAX_NAME_LEN;
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use std::str::FromStr;
 
 const SCHEME: &str = "http://";
 
-/// What is wrong with a list of engines where one is expected.
+/// The mistake of an argument that lists several engines.
 pub(crate) const SEVERAL: &str = "names several engines; give each engine by an --engine of its own, or on a line of its own in --engines-file";
 
 /// Where an engine is reached.
@@ -32,8 +32,7 @@ pub(crate) enum Host {
 }
 
 impl Host {
-    /// The same host, without the dot at the end of a name: it only says that the resolver shall not try other
-    /// endings.
+    /// Returns the host without the dot at the end of a name, which only tells the resolver to append no domain.
     pub(crate) fn identity(&self) -> Cow<'_, Self> {
         match self {
             Self::Name(name) if name.ends_with('.') => {
@@ -45,7 +44,7 @@ impl Host {
 }
 
 impl Address {
-    /// The address without a name to look up, if it has none.
+    /// Returns the socket address, unless there is a name to look up.
     pub(crate) fn known(&self) -> Option<Result<SocketAddr, String>> {
         match &self.host {
             Host::Name(_) => None,
@@ -58,7 +57,7 @@ impl Address {
     }
 }
 
-/// The number of a network interface.
+/// Returns the number of a network interface.
 fn interface(name: &str) -> Result<u32, String> {
     if let Ok(number) = name.parse() {
         return Ok(number);
@@ -71,7 +70,7 @@ fn interface(name: &str) -> Result<u32, String> {
     }
 }
 
-/// The name of a network interface.
+/// Returns the name of a network interface.
 fn name_of(number: u32) -> Result<String, String> {
     let mut name = [0; libc::IF_NAMESIZE];
     // SAFETY: writes a name that ends with a zero into memory that has room for the longest.
@@ -105,7 +104,7 @@ fn parse(text: &str) -> Result<Address, String> {
     let rest = match text.split_at_checked(SCHEME.len()) {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case(SCHEME) => rest,
         _ if text.to_ascii_lowercase().starts_with("https://") => {
-            return Err("is for TLS, which is not spoken to engines".to_owned());
+            return Err("is for TLS, which this program does not speak to engines".to_owned());
         }
         _ => return Err("does not start with http://".to_owned()),
     };
@@ -124,15 +123,15 @@ fn parse(text: &str) -> Result<Address, String> {
     }
     if authority.contains('=') {
         return Err(
-            "has a = in it; weight=, max_in_flight= and max_tokens= come behind the address and a space"
+            "has a = in it; weight=, max_in_flight= and max_tokens= come after the address and a space"
                 .to_owned(),
         );
     }
     if !matches!(path, "" | "/") {
-        return Err("has a path, and requests keep their own".to_owned());
+        return Err("has a path; leave it out, for each request has its own".to_owned());
     }
     if authority.contains('@') {
-        return Err("has a user name, which is not supported".to_owned());
+        return Err("has a user name, which this program does not send".to_owned());
     }
     let (host, port) = match authority.find(']') {
         Some(end) => authority.split_at(end + 1),
@@ -144,7 +143,9 @@ fn parse(text: &str) -> Result<Address, String> {
     };
     match address.to_string().len() {
         0..=MAX_NAME_LEN => Ok(address),
-        length => Err(format!("has {length} bytes, and may have {MAX_NAME_LEN}")),
+        length => Err(format!(
+            "has {length} bytes, and at most {MAX_NAME_LEN} are allowed"
+        )),
     }
 }
 
@@ -154,7 +155,7 @@ fn read_port(text: &str) -> Result<u16, String> {
     }
     let digits = text.strip_prefix(':').unwrap_or_default();
     let port = digits.parse().ok().filter(|port| *port > 0);
-    // A number may have a sign for Rust.
+    // `parse` accepts a sign.
     (port.filter(|_| digits.starts_with(|c: char| c.is_ascii_digit())))
         .ok_or_else(|| "has no port, 1 to 65535".to_owned())
 }
@@ -169,7 +170,7 @@ fn read_host(text: &str) -> Result<Host, String> {
     };
     match host {
         Host::Ip(ip) if ip.is_unspecified() => Err(format!(
-            "says {ip}, on which an engine may listen, but at which no other is reached; say 127.0.0.1 for this host"
+            "says {ip}, on which an engine may listen, but at which no client reaches it; write 127.0.0.1 for this host"
         )),
         host => Ok(host),
     }
@@ -177,24 +178,24 @@ fn read_host(text: &str) -> Result<Host, String> {
 
 fn read_ipv6(text: &str) -> Result<Host, String> {
     let (digits, zone) = match text.split_once('%') {
-        // In an address on the web the sign itself is written %25; people write it either way.
+        // In a URL the percent sign itself is written %25. People write it either way.
         Some((digits, zone)) => (digits, Some(zone.strip_prefix("25").unwrap_or(zone))),
         None => (text, None),
     };
     let ip = Ipv6Addr::from_str(digits).map_err(|_| "has no IPv6 address in its brackets")?;
     match zone {
         None if ip.is_unicast_link_local() => Err(
-            "does not say on which link; write the network interface behind it, as in [fe80::1%25eth0]"
+            "does not say on which link; append the network interface, as in [fe80::1%25eth0]"
                 .to_owned(),
         ),
         None => Ok(Host::Ip(IpAddr::V6(ip).to_canonical())),
         Some(_) if !ip.is_unicast_link_local() => {
-            Err("names a network interface, which only addresses in fe80::/10 have".to_owned())
+            Err("names a network interface, and only addresses in fe80::/10 have one".to_owned())
         }
         Some(zone) if zone.is_empty() || !zone.chars().all(is_of_zone) => {
-            Err("does not name a network interface behind the %25".to_owned())
+            Err("does not name a network interface after the %25".to_owned())
         }
-        // An interface has a number, a name, and maybe more names. Only the name that it goes by is kept.
+        // An interface has a number, a name, and perhaps more names. The address keeps its main name.
         Some(zone) => Ok(Host::OnLink(ip, name_of(interface(zone)?)?)),
     }
 }
@@ -205,7 +206,9 @@ fn is_of_zone(c: char) -> bool {
 
 fn read_name(text: &str) -> Result<Host, String> {
     if !text.is_ascii() {
-        return Err("has letters beyond ASCII; write the name as DNS has it (xn--...)".to_owned());
+        return Err(
+            "has letters beyond ASCII; write the name in its DNS form (xn--...)".to_owned(),
+        );
     }
     let name = text.to_ascii_lowercase();
     let mut labels: Vec<_> = name.split('.').collect();
@@ -220,7 +223,7 @@ fn read_name(text: &str) -> Result<Host, String> {
     if !labels.iter().all(is_label) {
         return Err("names no host".to_owned());
     }
-    // Names do not end in a number. Resolvers take 127.1 or 0x7f000001 for addresses, each in ways of its own.
+    // A name does not end in a number. Resolvers read 127.1 or 0x7f000001 as addresses, but not all alike.
     let is_number = labels.last().is_some_and(|last| {
         let hex = last.strip_prefix("0x");
         last.chars().all(|c| c.is_ascii_digit())
@@ -237,7 +240,7 @@ fn read_name(text: &str) -> Result<Host, String> {
 /// How many characters of a word with a mistake in it a message shows.
 const SHOWN: usize = 80;
 
-/// A word as a message shows it: in quotes, and its beginning alone if it is long.
+/// Quotes a word for a message; of a long word only the beginning.
 pub(crate) fn shown(word: &str) -> String {
     match word.char_indices().nth(SHOWN) {
         None => format!("{word:?}"),
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_the_reason() {
+    fn text_that_is_not_an_address_is_refused_with_the_reason() {
         for (text, why) in [
             ("localhost:9001", "does not start with http://"),
             ("https://a:1", "TLS"),
@@ -299,12 +302,12 @@ mod tests {
             ),
             ("http://a:1/=0.5", "write \"http://a:1 weight=0.5\""),
             ("http://a:1/v1?x=1", "has a path"),
-            ("http://a:1weight=2", "come behind the address and a space"),
+            ("http://a:1weight=2", "come after the address and a space"),
             ("http://127.1:1", "no IPv4 address of four"),
             ("http://0x7f000001:1", "no IPv4 address of four"),
             ("http://127.0.0.01:1", "no IPv4 address of four"),
-            ("http://0.0.0.0:1", "at which no other is reached"),
-            ("http://[::]:1", "at which no other is reached"),
+            ("http://0.0.0.0:1", "at which no client reaches it"),
+            ("http://[::]:1", "at which no client reaches it"),
             ("http://bücher.example:1", "beyond ASCII"),
             ("http://[fe80::1]:1", "on which link"),
             ("http://[fe80::1%25nosuch0]:1", "no network interface"),
@@ -316,12 +319,12 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_line_the_beginning_is_shown() {
+    fn a_message_shows_only_the_beginning_of_a_long_line() {
         for long in [
             "x".repeat(1 << 20),
             format!("http://a:{}", "é".repeat(1 << 20)),
         ] {
-            let refused = long.parse::<Address>().expect_err("it is no address");
+            let refused = long.parse::<Address>().expect_err("it is not an address");
             assert!(
                 refused.len() < 400 && refused.contains("bytes)"),
                 "{refused}"

@@ -19,22 +19,21 @@ use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long an address is alone before the next one of the same engine is tried beside it; the first that
-/// accepts is taken (RFC 8305).
+/// How long to wait for one address before the next one of the same engine is tried as well (RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(250);
 
 /// Opens connections to engines.
 #[derive(Debug)]
 pub(crate) struct Dialer {
-    /// How long an engine may take to accept one.
+    /// How long an engine may take to accept a connection.
     limit: Duration,
     keepalive: Keepalive,
     names: Resolver,
-    /// Connections for requests that are open, in use or not.
+    /// How many connections for requests are open, in use or not.
     open: Arc<AtomicUsize>,
 }
 
-/// A connection for requests. Dropping it closes it at once, whatever is still to be sent on it.
+/// A connection for requests. Dropping it closes it at once, even with bytes still to be sent.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) sender: SendRequest<Upload>,
@@ -44,12 +43,12 @@ pub(crate) struct Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // By itself it would go on sending to an engine that does not read.
+        // By itself the task would go on sending to an engine that does not read.
         self.task.abort();
     }
 }
 
-/// Counts a connection as long as it is open.
+/// Counts an open connection, until it is dropped.
 struct Open(Arc<AtomicUsize>);
 
 impl Open {
@@ -68,14 +67,14 @@ impl Drop for Open {
 /// Why there is no connection.
 #[derive(Debug, Error)]
 pub(crate) enum DialError {
-    /// The engine does not accept one.
+    /// The engine does not accept a connection.
     #[error(transparent)]
     Engine(io::Error),
-    /// Where the engine is cannot be found out. That is the resolver's fault, so no reason to shun the
-    /// engine; but others may have addresses.
+    /// The engine's name has no known address. The resolver is to blame and not the engine, so the engine
+    /// stays up. Other engines may have addresses.
     #[error(transparent)]
     NoAddress(io::Error),
-    /// This host cannot open one, whatever the engine: no reason to shun it.
+    /// This host cannot open a connection to any engine. The engine stays up.
     #[error(transparent)]
     ThisHost(io::Error),
 }
@@ -90,7 +89,7 @@ impl Dialer {
         }
     }
 
-    /// A connection for requests.
+    /// Opens a connection for requests.
     pub(crate) async fn connect(&self, engine: &str) -> Result<Connection, DialError> {
         let stream = self.reach(engine).await?;
         let interim = InterimBudget::new();
@@ -100,7 +99,7 @@ impl Dialer {
             handshake.map_err(|error| DialError::Engine(io::Error::other(error)))?;
         let open = Open::count(&self.open);
         let task = tokio::spawn(async move {
-            // Its errors are those of the requests that it carries.
+            // The request on the connection gets its errors.
             let _ = connection.await;
             drop(open);
         });
@@ -112,14 +111,14 @@ impl Dialer {
         })
     }
 
-    /// How many connections for requests are open.
+    /// Returns how many connections for requests are open.
     pub(crate) fn open(&self) -> usize {
         self.open.load(Relaxed)
     }
 
-    /// A stream to an engine.
+    /// Opens a TCP connection to an engine.
     pub(crate) async fn reach(&self, engine: &str) -> Result<TcpStream, DialError> {
-        // A row of the table that another process has added. It is down for good, until it is removed.
+        // Another process has added this row of the table. The engine stays down until it is removed.
         let address: Address =
             (engine.parse()).map_err(|why: String| DialError::Engine(io::Error::other(why)))?;
         let stream = match address.known() {
@@ -147,7 +146,7 @@ impl Dialer {
         let ips = ips.map_err(DialError::NoAddress)?;
         let mut stream = self.first(&with_port(&ips)).await;
         if stream.is_err() {
-            // It may have moved since it was looked up.
+            // The engine may have moved since the look-up.
             let left = self.limit.saturating_sub(start.elapsed());
             if let Some(others) = self.names.find_others(name, &ips, left).await {
                 stream = self.first(&with_port(&others)).await;
@@ -162,8 +161,8 @@ impl Dialer {
         Ok(stream)
     }
 
-    /// The first of these addresses that accepts a connection. They are tried in turn, each one beside those
-    /// before it when they have failed or had their head start.
+    /// Connects to the first of these addresses that accepts. They are tried in turn: the next one starts when the
+    /// last one has failed or had its head start, while earlier attempts go on.
     async fn first(&self, addresses: &[SocketAddr]) -> io::Result<TcpStream> {
         if let [address] = addresses {
             return within(self.limit, open(*address)).await;
@@ -185,8 +184,8 @@ impl Dialer {
                 tokio::select! {
                     Some(Ok(opened)) = attempts.join_next() => match opened {
                         Ok(stream) => return Ok(stream),
-                        // What the engine says counts for more than what this host lacks for another
-                        // address, a network of that kind, say.
+                        // The engine's error tells more than a fault of this host with another address (no
+                        // network of that kind, say).
                         Err(error) if failure.as_ref().is_none_or(is_of_this_host) => {
                             failure = Some(error);
                         }
@@ -204,10 +203,10 @@ async fn within<T>(limit: Duration, attempt: impl Future<Output = io::Result<T>>
     (timeout(limit, attempt).await).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// What `Host` says to an engine: its host and port.
+/// Returns the value of `Host` for an engine: its host and port.
 pub(crate) fn authority(engine: &str) -> String {
     let authority = engine.trim_start_matches("http://");
-    // Which of our interfaces leads to it is no concern of the engine's.
+    // The network interface means something on this host only.
     match (authority.find('%'), authority.find(']')) {
         (Some(zone), Some(end)) => format!("{}{}", &authority[..zone], &authority[end..]),
         _ => authority.to_owned(),
@@ -216,8 +215,8 @@ pub(crate) fn authority(engine: &str) -> String {
 
 async fn open(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;
-    // A socket that looks for a port of this host on which no process listens can be given just that
-    // port for its own, and then talks to itself.
+    // The kernel can give a socket the very port that it connects to, if no process listens there. The socket then
+    // talks to itself.
     if stream.local_addr()? == stream.peer_addr()? {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
@@ -225,7 +224,7 @@ async fn open(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Whether a connection failed for want of something on this side.
+/// Whether a connection failed because this host lacks something.
 fn is_of_this_host(error: &io::Error) -> bool {
     matches!(
         Errno::from_io_error(error),

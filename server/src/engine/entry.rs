@@ -3,14 +3,14 @@
 use crate::engine::address::{Address, SEVERAL, shown};
 use std::str::FromStr;
 
-/// The largest caps of an engine. The next number is what the table has for none.
+/// The largest caps of an engine. In the table, the next number stands for no cap.
 pub(crate) const MOST_IN_FLIGHT: u32 = headcount::MAX_IN_FLIGHT - 1;
 pub(crate) const MOST_TOKENS: u32 = u32::MAX - 1;
 
 /// An engine of the list: `http://HOST:PORT [weight=W] [max_in_flight=N] [max_tokens=N]`.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct EngineEntry {
-    /// Its address, which is its name in the table.
+    /// The address, which is the engine's name in the table.
     pub(crate) name: String,
     address: Address,
     pub(crate) weight: f32,
@@ -19,6 +19,7 @@ pub(crate) struct EngineEntry {
 }
 
 impl EngineEntry {
+    /// Returns an engine of weight 1 without caps.
     pub(crate) fn at(address: Address) -> Self {
         Self {
             name: address.to_string(),
@@ -47,13 +48,13 @@ impl FromStr for EngineEntry {
         for word in words {
             let (key, value) = word.split_once('=').unwrap_or((word, ""));
             let is_twice = match key {
-                "weight" => weight.replace(a_weight(word, value)?).is_some(),
+                "weight" => weight.replace(read_weight(word, value)?).is_some(),
                 "max_in_flight" => {
-                    let cap = a_cap(word, value, MOST_IN_FLIGHT)?;
+                    let cap = read_cap(word, value, MOST_IN_FLIGHT)?;
                     entry.max_in_flight.replace(cap).is_some()
                 }
                 "max_tokens" => {
-                    let cap = a_cap(word, value, MOST_TOKENS)?;
+                    let cap = read_cap(word, value, MOST_TOKENS)?;
                     entry.max_tokens.replace(cap).is_some()
                 }
                 _ => return Err(unknown(word)),
@@ -67,20 +68,20 @@ impl FromStr for EngineEntry {
     }
 }
 
-fn a_weight(word: &str, value: &str) -> Result<f32, String> {
+fn read_weight(word: &str, value: &str) -> Result<f32, String> {
     let is_weight = |weight: &f32| weight.is_normal() && *weight > 0.0;
     let weight = value.parse().ok().filter(is_weight);
     let [least, most] = [f32::MIN_POSITIVE, f32::MAX];
     weight.ok_or_else(|| {
         let shown = shown(word);
-        format!("{shown} is no weight; give a number from {least:.1e} to {most:.1e}")
+        format!("{shown} is not a weight; give a number from {least:.1e} to {most:.1e}")
     })
 }
 
-fn a_cap(word: &str, value: &str, most: u32) -> Result<u32, String> {
+fn read_cap(word: &str, value: &str, most: u32) -> Result<u32, String> {
     let cap = value.parse().ok().filter(|cap| (1..=most).contains(cap));
     let shown = shown(word);
-    cap.ok_or_else(|| format!("{shown} is no cap; give a number from 1 to {most}"))
+    cap.ok_or_else(|| format!("{shown} is not a cap; give a number from 1 to {most}"))
 }
 
 fn unknown(word: &str) -> String {

@@ -1,7 +1,7 @@
-//! The addresses of engines that have a name.
+//! Finds the addresses of engines that have a name.
 //!
-//! A name is looked up in the background, and what was found last is used meanwhile: a resolver that
-//! fails, or says nothing, is a trouble of this host's, and no engine's.
+//! A name is looked up in the background, and the addresses that were found last are used meanwhile. A
+//! resolver that fails or is silent is a problem of this host, not of an engine.
 
 use crate::log::say;
 use std::collections::HashMap;
@@ -12,27 +12,27 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How soon a name is looked up again for which nothing was ever found.
+/// How soon to look up a name again that never had an address.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// Resolver, and what is known of them.
+/// Looks up names, and remembers their addresses.
 #[derive(Debug)]
 pub(crate) struct Resolver {
-    /// For how long what was found is used without asking again.
+    /// How long addresses are used without another look-up.
     fresh: Duration,
     known: Arc<Mutex<HashMap<String, CachedName>>>,
 }
 
-/// What is known of a name.
+/// What earlier look-ups of a name have found.
 #[derive(Debug, Default)]
 struct CachedName {
-    /// What was found last; empty if nothing ever was.
+    /// The addresses found last. Empty if there never were any.
     addresses: Arc<[IpAddr]>,
     /// When the last look-up ended.
     asked: Option<Instant>,
-    /// Why that one failed, if it did.
+    /// Why the last look-up failed, if it did.
     failure: Option<String>,
-    /// The look-up that goes on: when it began, and an end that closes with it.
+    /// The look-up that is running: when it began, and a channel that closes when it ends.
     running: Option<(Instant, watch::Receiver<()>)>,
 }
 
@@ -44,14 +44,15 @@ impl Resolver {
         }
     }
 
-    /// The addresses of a name. Waits only while none are known, and until a look-up has taken `limit`.
+    /// Returns the addresses of a name. Waits only while none are known, and not after a look-up has taken
+    /// `limit`.
     pub(crate) async fn find(&self, name: &str, limit: Duration) -> io::Result<Arc<[IpAddr]>> {
         let (began, mut end) = match self.look(name) {
             Lookup::Known(addresses) => return Ok(addresses),
             Lookup::Failed(why) => return Err(io::Error::other(why)),
             Lookup::Running(began, end) => (began, end),
         };
-        // It closes when the look-up has ended.
+        // The channel closes when the look-up has ended.
         let _ = timeout(limit.saturating_sub(began.elapsed()), end.changed()).await;
         match self.lock().get(name) {
             Some(known) if !known.addresses.is_empty() => Ok(Arc::clone(&known.addresses)),
@@ -65,8 +66,8 @@ impl Resolver {
         }
     }
 
-    /// What else a name has, once it has been looked up again: for when no address of `tried` works. None
-    /// if there is nothing new, or no answer within `limit`.
+    /// Returns the addresses of a name once more, when none of `tried` works. `None` if the look-up that is
+    /// running finds the same, or does not end within `limit`.
     pub(crate) async fn find_others(
         &self,
         name: &str,
@@ -87,7 +88,7 @@ impl Resolver {
         (!is_same(addresses, tried)).then(|| Arc::clone(addresses))
     }
 
-    /// This address is the one to try first: another of the name did not answer.
+    /// Puts an address of a name first: others of the name did not answer.
     pub(crate) fn prefer(&self, name: &str, first: IpAddr) {
         if let Some(known) = self.lock().get_mut(name)
             && let Some(place) = known.addresses.iter().position(|ip| *ip == first)
@@ -137,12 +138,12 @@ fn lock(known: &Mutex<HashMap<String, CachedName>>) -> MutexGuard<'_, HashMap<St
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The same addresses, in whatever order: many resolvers turn the order round with each answer.
+/// Whether two lists have the same addresses in any order: many resolvers rotate them with each answer.
 fn is_same(a: &[IpAddr], b: &[IpAddr]) -> bool {
     a.len() == b.len() && a.iter().all(|ip| b.contains(ip))
 }
 
-/// Asks the resolver, which takes a thread of its own for as long as it takes.
+/// Asks the system's resolver, on a thread of its own.
 async fn look_up(
     all: Arc<Mutex<HashMap<String, CachedName>>>,
     name: String,
@@ -167,7 +168,7 @@ impl CachedName {
                 if self.failure.take().is_some() {
                     say(format_args!("{name} is resolved again"));
                 }
-                // Which one answers is known of the old order.
+                // The old order has the address first that answered last.
                 if !is_same(&found, &self.addresses) {
                     self.addresses = unique(found).into();
                 }
@@ -177,13 +178,13 @@ impl CachedName {
         }
     }
 
-    /// Says so once, until it is well again.
+    /// Notes a failure. Logs the first one after a success.
     fn fail(&mut self, name: &str, why: &str) {
         let why = format!("looking up {name}: {why}");
         if self.failure.is_none() {
             let then = match self.addresses.is_empty() {
-                true => "requests go to other engines until it is found",
-                false => "its last addresses go on being used",
+                true => "its requests go to other engines until an address is found",
+                false => "its last addresses stay in use",
             };
             say(format_args!("{why}; {then}"));
         }

@@ -1,4 +1,5 @@
-//! A connection to an engine, as the HTTP library reads and writes it.
+//! A connection to an engine, as the HTTP library sees it. It fails if the engine talks without answering,
+//! or if its host is gone.
 
 use crate::keepalive::Keepalive;
 use std::io::{self, IoSlice};
@@ -10,21 +11,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// The most bytes that an engine may say before its answer begins. Interim answers (103, say) are passed over as
-/// fast as they come, and one that sends nothing else would keep its worker busy.
+/// How many bytes an engine may send before its answer begins. Interim answers (103, say) are skipped as
+/// fast as they come, so an engine that sends nothing else would keep its worker busy.
 const MOST_BEFORE_ANSWER: usize = 1 << 20;
 
-/// Fails if its engine talks without answering, or its host is gone.
+/// The stream of the connection.
 #[derive(Debug)]
 pub(crate) struct Wire {
     stream: TcpStream,
     interim: InterimBudget,
     keepalive: Keepalive,
-    /// When to look next whether the host is gone.
+    /// When to check next whether the host is gone.
     next_check: Pin<Box<Sleep>>,
 }
 
-/// How many bytes an engine may still say before its answer begins.
+/// How many bytes an engine may still send before its answer begins.
 #[derive(Clone, Debug)]
 pub(crate) struct InterimBudget(Arc<AtomicUsize>);
 
@@ -33,12 +34,12 @@ impl InterimBudget {
         Self(Arc::new(AtomicUsize::new(usize::MAX)))
     }
 
-    /// An answer is waited for.
+    /// Starts to count: a request was sent.
     pub(crate) fn begins(&self) {
         self.0.store(MOST_BEFORE_ANSWER, Relaxed);
     }
 
-    /// It has begun, and may be as long as it likes.
+    /// Stops counting: the answer has begun, and may have any length.
     pub(crate) fn ends(&self) {
         self.0.store(usize::MAX, Relaxed);
     }
@@ -53,7 +54,7 @@ impl InterimBudget {
     fn check(&self) -> io::Result<()> {
         match self.0.load(Relaxed) {
             0 => Err(io::Error::other(format!(
-                "it has sent {MOST_BEFORE_ANSWER} bytes of interim answers"
+                "the engine sent {MOST_BEFORE_ANSWER} bytes of interim answers"
             ))),
             _ => Ok(()),
         }
@@ -70,8 +71,8 @@ impl Wire {
         }
     }
 
-    /// Looks now and then whether the host is gone.
-    fn look(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+    /// Fails if the host is gone, which it checks at intervals.
+    fn check_host(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         while self.next_check.as_mut().poll(cx).is_ready() {
             if self.keepalive.is_gone(&self.stream) {
                 return Err(io::ErrorKind::TimedOut.into());
@@ -93,7 +94,7 @@ impl AsyncRead for Wire {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         if read.is_pending() {
-            self.look(cx)?;
+            self.check_host(cx)?;
         }
         self.interim.add(buffer.filled().len() - before);
         read

@@ -1,4 +1,4 @@
-//! Answers that no engine has given: errors, in the form of OpenAI's.
+//! Answers that no engine has given: errors, in OpenAI's form.
 
 use crate::message::upload;
 use bytes::Bytes;
@@ -9,22 +9,22 @@ use std::io;
 use std::time::Duration;
 use thiserror::Error;
 
-/// Seconds after which to try again. A place may be free in a moment; when is not known.
+/// After how many seconds to try again. An engine may have room in a moment; when is not known.
 const RETRY: HeaderValue = HeaderValue::from_static("1");
 
-/// What may be done with pages of our own.
-const LOOKING: HeaderValue = HeaderValue::from_static("GET, HEAD");
+/// The methods of our own pages.
+const PAGE_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
 
-/// The code of a request that the end of the deployment cuts.
+/// The code of a request that is cut at the end of the deployment.
 pub(crate) const SHUTDOWN: &str = "shutdown";
 
-/// Why a request was not answered by an engine. The message is for the client.
+/// Why no engine answered a request. The message is for the client.
 #[derive(Debug, Error)]
 pub(crate) enum ErrorResponse {
     #[error("all engines are at their limits; try again soon")]
     Saturated,
     #[error(
-        "an engine would run {asked} sequences for this request (its prompts, times n or best_of), and none takes more than {most} at once; split the request"
+        "an engine would run {asked} sequences for this request (its prompts, times n or best_of), and no engine takes more than {most} at once; split the request"
     )]
     TooManySequences { asked: u64, most: u32 },
     #[error("no engine can take this request now; try again soon")]
@@ -40,16 +40,16 @@ pub(crate) enum ErrorResponse {
     #[error("{0}")]
     Body(#[from] upload::UploadError),
     #[error(
-        "the length of a body this large has to be known before an engine is chosen; send it with Content-Length"
+        "the length of a body this large must be known before an engine is chosen; send it with Content-Length"
     )]
     LengthRequired,
     #[error(
-        "the prompt has more than {most} lists and objects within one another, so what it asks for cannot be counted; nest it less"
+        "the prompt has more than {most} lists and objects within one another, so its sequences and tokens cannot be counted; nest it less"
     )]
     TooDeep { most: u32 },
     #[error("the request {0}; name one in the field Host")]
     Host(&'static str),
-    #[error("the target of the request is no path; begin it with / or http://")]
+    #[error("the target of the request is not a path; begin it with / or http://")]
     Target,
     #[error("the body has a transfer coding other than chunked; send it with chunked alone")]
     TransferCoding,
@@ -57,15 +57,15 @@ pub(crate) enum ErrorResponse {
     TransferCodings,
     #[error("this path answers GET and HEAD only")]
     Method,
-    #[error("this process has as many clients as it has descriptors for; try again soon")]
+    #[error("this server has as many clients as it has descriptors for; try again soon")]
     TooManyConnections,
-    #[error("this server ends before an engine has begun its answer; try again")]
+    #[error("this server is ending, and no engine has begun an answer; try again")]
     Shutdown,
     #[error("connections are not handed over to other protocols here (no WebSocket, no CONNECT)")]
     Upgrade,
 }
 
-/// The code of a refusal, beside its response: for those who count.
+/// The code of an error, attached to its response for the counters and the access log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Code(pub(crate) &'static str);
 
@@ -95,7 +95,7 @@ impl ErrorResponse {
         }
     }
 
-    /// For programs.
+    /// Returns the code, by which programs tell errors apart.
     fn code(&self) -> &'static str {
         match self {
             Self::Saturated => "engines_saturated",
@@ -120,8 +120,9 @@ impl ErrorResponse {
         }
     }
 
-    /// Whether others on the way may see another request than we do, or the client goes on in another
-    /// protocol: what follows on the connection cannot be trusted then. Or it is the last one.
+    /// Whether this is the last request on the connection: other servers on the way may have read it
+    /// differently, or the client goes on in another protocol, so the bytes that follow cannot be trusted;
+    /// or this server is ending.
     fn ends_connection(&self) -> bool {
         matches!(
             self,
@@ -157,7 +158,7 @@ impl ErrorResponse {
                 response.headers_mut().insert(RETRY_AFTER, RETRY);
             }
             StatusCode::METHOD_NOT_ALLOWED => {
-                response.headers_mut().insert(ALLOW, LOOKING);
+                response.headers_mut().insert(ALLOW, PAGE_METHODS);
             }
             _ => {}
         }

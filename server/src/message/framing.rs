@@ -1,8 +1,8 @@
-//! Where messages end, and whom they are for: what hyper leaves to be checked (RFC 9112, sections 3.2
+//! Checks where messages end, and which host they are for, as far as hyper does not (RFC 9112, sections 3.2
 //! and 6).
 //!
-//! hyper refuses a request whose lengths differ or make no sense, or whose transfer coding does not end
-//! in `chunked`. With a length and `chunked`, it goes by `chunked`, forgets the length, and closes the
+//! hyper refuses a request whose lengths differ or make no sense, or whose transfer coding does not end in
+//! `chunked`. With a length and `chunked`, it goes by `chunked`, drops the length, and closes the
 //! connection after the answer.
 
 use crate::message::error_response::ErrorResponse;
@@ -14,7 +14,7 @@ use hyper::{HeaderMap, Method, StatusCode, Uri, Version};
 
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Checks what hyper lets pass in the head of a request.
+/// Checks in the head of a request what hyper does not.
 pub(crate) fn check_request(head: &request::Parts) -> Result<(), ErrorResponse> {
     let mut hosts = head.headers.get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -23,7 +23,7 @@ pub(crate) fn check_request(head: &request::Parts) -> Result<(), ErrorResponse> 
         }
         (Some(_), Some(_)) => return Err(ErrorResponse::Host("names a host twice")),
         (Some(host), None) if !is_host(host) => {
-            return Err(ErrorResponse::Host("names a host that is none"));
+            return Err(ErrorResponse::Host("names a host that is not one"));
         }
         _ => {}
     }
@@ -37,8 +37,8 @@ pub(crate) fn check_request(head: &request::Parts) -> Result<(), ErrorResponse> 
     }
 }
 
-/// A path, or a whole URL; or what has neither, for the methods that are about no resource (RFC 9112,
-/// section 3.2). Of all else hyper makes the path `/`, for which the client did not ask.
+/// Whether a target is a path or a whole URL, or one of the forms that `OPTIONS` and `CONNECT` have (RFC 9112,
+/// section 3.2). hyper turns every other target into the path `/`, which the client did not ask for.
 fn is_target(method: &Method, target: &Uri) -> bool {
     let path = target.path_and_query().map_or("", PathAndQuery::as_str);
     match (target.scheme(), target.authority()) {
@@ -50,14 +50,14 @@ fn is_target(method: &Method, target: &Uri) -> bool {
 
 /// Whether the client waits for 100 before it sends the body.
 pub(crate) fn is_expecting(head: &request::Parts) -> bool {
-    // hyper goes by the last of several.
+    // hyper goes by the last one of several.
     let expect = head.headers.get_all(header::EXPECT).iter().next_back();
     head.version >= Version::HTTP_11
         && expect.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
 
-/// Says in the head how the body goes to the engine: with its length if that is known. A request that
-/// had no body goes without one.
+/// Sets the framing of the body that goes to the engine: its length if that is known, otherwise `chunked`.
+/// A request that had no body goes without one.
 pub(crate) fn set_length(headers: &mut HeaderMap, had_body: bool, upload: &Upload) {
     match upload.length() {
         Some(length) if had_body => drop(headers.insert(header::CONTENT_LENGTH, length.into())),
@@ -70,17 +70,17 @@ pub(crate) fn set_length(headers: &mut HeaderMap, had_body: bool, upload: &Uploa
     }
 }
 
-/// Whether a request says that it has a body, if of no bytes.
+/// Whether a request announces a body, even an empty one.
 pub(crate) fn has_body(headers: &HeaderMap) -> bool {
     headers.contains_key(header::CONTENT_LENGTH) || headers.contains_key(header::TRANSFER_ENCODING)
 }
 
-/// Checks the head of an engine's answer, and makes of it that of ours. Says whether the connection can
-/// be used again.
+/// Checks the head of an engine's answer, and turns it into the head of ours. Returns whether the
+/// connection can be used again.
 pub(crate) fn check_answer(head: &mut response::Parts) -> Result<bool, &'static str> {
-    // All others of that kind were passed over before.
+    // hyper has skipped all others of that kind.
     if head.status.is_informational() {
-        return Err("it changed to another protocol, for which it was not asked");
+        return Err("it changed to another protocol without being asked");
     }
     let length = length(&head.headers)?;
     let coding = coding(&head.headers);
@@ -88,19 +88,20 @@ pub(crate) fn check_answer(head: &mut response::Parts) -> Result<bool, &'static 
         return Err("its answer has a transfer coding other than chunked");
     }
     head.headers.remove(header::CONTENT_LENGTH);
-    // Where one spoke HTTP/1.0, the next request would go out as such, which has no chunks.
+    // On this connection hyper would send the next request to an engine of HTTP/1.0 as HTTP/1.0, which has
+    // no chunks.
     let is_new = head.version == Version::HTTP_11;
     let is_clear = length.is_none() || coding == Coding::None;
-    // Of the two, chunked is what counts, and a length beside it may have been smuggled in.
+    // If both are there, chunked counts: a length beside it may be an attempt to smuggle a message.
     if let Some(length) = length.filter(|_| is_clear && head.status != StatusCode::NO_CONTENT) {
         head.headers.insert(header::CONTENT_LENGTH, length.into());
     }
-    // What the client gets is as new as we are, however old the engine is.
+    // The client gets our version, whatever the version of the engine.
     head.version = Version::HTTP_11;
     Ok(is_clear && is_new)
 }
 
-/// Lets nginx, if it is in front of us, pass on events as they come.
+/// Tells an nginx in front to pass on events as they come.
 pub(crate) fn let_events_pass(headers: &mut HeaderMap) {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -115,9 +116,9 @@ pub(crate) fn let_events_pass(headers: &mut HeaderMap) {
 enum Coding {
     None,
     Chunked,
-    /// Another, or chunked and another, or more than once.
+    /// Another coding, chunked with another, or chunked twice.
     Other,
-    /// Any, on several lines.
+    /// Codings on several lines.
     Several,
 }
 
@@ -131,26 +132,26 @@ fn coding(headers: &HeaderMap) -> Coding {
     }
 }
 
-/// The length that a head names, however often it does.
+/// Returns the length in a head, which may stand there several times.
 fn length(headers: &HeaderMap) -> Result<Option<u64>, &'static str> {
     let mut length = None;
     for value in headers.get_all(header::CONTENT_LENGTH) {
         let value = value.to_str().unwrap_or_default();
         for number in value.split(',').map(str::trim) {
-            // The number alone: what is parsed here may have a sign.
+            // `parse` accepts a sign; a length has none.
             let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
             match number.parse() {
                 Ok(number) if is_number && length.is_none_or(|length| length == number) => {
                     length = Some(number);
                 }
-                _ => return Err("its answer names lengths that differ, or are none"),
+                _ => return Err("its answer has lengths that differ or are not numbers"),
             }
         }
     }
     Ok(length)
 }
 
-/// `HOST[:PORT]`; or nothing, for a target that has no host.
+/// Whether a value has the form `HOST[:PORT]`, or is empty, as for a target without a host.
 fn is_host(host: &HeaderValue) -> bool {
     let host = host.as_bytes();
     host.is_empty() || (!host.contains(&b'@') && Authority::try_from(host).is_ok())

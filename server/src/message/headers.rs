@@ -1,4 +1,4 @@
-//! What a proxy changes in the head of a message.
+//! Changes the fields of a head as a proxy has to.
 
 use hyper::HeaderMap;
 use hyper::header::{self, HeaderName, HeaderValue};
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Names the engine that has answered.
+/// The engine that has answered.
 pub(crate) const ENGINE: HeaderName = HeaderName::from_static("x-headcount-engine");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Those that concern one connection only (RFC 9110, section 7.6.1), and `Expect`, which the server
-/// side has answered already.
+/// Fields that concern one connection only (RFC 9110, section 7.6.1), and `Expect`, which this server has answered
+/// already.
 const HOP_BY_HOP: [HeaderName; 10] = [
     header::CONNECTION,
     header::PROXY_AUTHENTICATE,
@@ -29,14 +29,14 @@ const HOP_BY_HOP: [HeaderName; 10] = [
     HeaderName::from_static("proxy-connection"),
 ];
 
-/// Removes what concerns one connection only, by name or because `Connection` lists it.
+/// Removes the fields that concern one connection only, by their names or because `Connection` lists them.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let listed: Vec<HeaderName> = (headers.get_all(header::CONNECTION).iter())
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    // Without these, the end of the message could not be found.
+    // Without these, the host or the end of the message would be lost.
     let needed = [header::HOST, header::CONTENT_LENGTH];
     for name in listed.iter().filter(|name| !needed.contains(name)) {
         headers.remove(name);
@@ -46,10 +46,10 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Says to the engine for whom the request is made.
+/// Tells the engine which client the request is from, and which host it asked for.
 pub(crate) fn add_forwarded(head: &mut Parts, client: IpAddr) {
     let headers = &mut head.headers;
-    // A target that has a host is right about it, whatever `Host` says (RFC 9112, section 3.2.2).
+    // The host of a target counts, not the one in `Host` (RFC 9112, section 3.2.2).
     let host = match head.uri.authority() {
         Some(authority) => HeaderValue::from_str(authority.as_str()).ok(),
         None => headers.get(header::HOST).cloned(),
@@ -71,7 +71,7 @@ pub(crate) fn add_forwarded(head: &mut Parts, client: IpAddr) {
     }
 }
 
-/// The id that the client gave the request, or a new one, which the request gets.
+/// Returns the id that the client gave the request, or gives the request a new one.
 pub(crate) fn request_id(headers: &mut HeaderMap) -> HeaderValue {
     let given = headers.get(REQUEST_ID).filter(|id| !id.is_empty());
     let id = given.cloned().unwrap_or_else(new_id);
@@ -79,10 +79,10 @@ pub(crate) fn request_id(headers: &mut HeaderMap) -> HeaderValue {
     id
 }
 
-/// An id that no other request on this host has had.
+/// Returns an id that no other request on this host has.
 fn new_id() -> HeaderValue {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed); // Relaxed: it is only to be another one
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed); // Relaxed: each value is taken once, in any order
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How long to wait for the next piece of a body.
+//! Limits how long to wait for the next piece of a body.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep, sleep};
 
-/// A limit on each wait, of which only time spent waiting counts.
+/// A limit on each single wait. Only time spent waiting counts.
 #[derive(Debug)]
 pub(crate) struct IdleTimeout {
     limit: Duration,
@@ -28,7 +28,7 @@ impl IdleTimeout {
         self.limit
     }
 
-    /// Passes on what was found; `Ready(None)` if there was nothing for too long.
+    /// Passes on what was polled. Returns `Ready(None)` if nothing came for too long.
     pub(crate) fn watch<T>(&mut self, found: Poll<T>, cx: &mut Context<'_>) -> Poll<Option<T>> {
         self.watch_within(self.limit, found, cx)
     }
@@ -58,7 +58,7 @@ pub(crate) struct WaitBudget {
     waited: WaitedTime,
 }
 
-/// How long has been waited in all, for others to look at.
+/// The total time of all waits so far, readable from elsewhere.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WaitedTime(Arc<Mutex<(Duration, Option<Instant>)>>);
 

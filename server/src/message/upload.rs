@@ -1,4 +1,4 @@
-//! The body of a request: held until it is there whole, then on its way to an engine.
+//! The body of a request: collected first, then sent to an engine.
 
 use crate::message::idle_timeout::{WaitBudget, WaitedTime};
 use crate::options::Options;
@@ -11,43 +11,45 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::time::timeout;
 
-/// How long a client may go on sending what will be refused.
+/// How long a client may go on sending a body that will be refused.
 const LINGER: Duration = Duration::from_secs(2);
 
-/// A body that is there whole; or its first `--max-held` bytes, and what passes on the rest as it comes.
+/// A whole body; or the first `--max-held` bytes of a longer one, with the rest still to come from the
+/// client.
 ///
-/// A place at an engine is taken only then. So a client that is slow to send holds none, what the request
-/// asks for is known, and a request that could not be delivered can be delivered elsewhere.
+/// The engine is chosen only when this is there. So a slow client is not counted while it sends, the size
+/// of its request is known, and a request that one engine did not take can go to another one.
 #[derive(Debug)]
 pub(crate) struct Upload {
     held: Bytes,
     rest: Option<Rest>,
 }
 
-/// What is still to come of a body that is longer.
+/// The rest of a longer body, which is still to come.
 #[derive(Debug)]
 struct Rest {
     body: Incoming,
-    /// Bytes that the whole may have, and those that may still come.
+    /// How many bytes the whole body may have, and how many may still come.
     limit: u64,
     room: u64,
     /// How long the client may keep its engine waiting.
     budget: WaitBudget,
 }
 
-/// Why a body ended before its end, for which the client is to blame.
+/// Why the client's body is not complete.
 #[derive(Clone, Debug, Error)]
 pub(crate) enum UploadError {
     #[error("the body is larger than the {limit} bytes that are allowed here")]
     TooLarge { limit: u64 },
-    #[error("the client has kept its request waiting for {} s; send the body faster", limit.as_secs_f32())]
+    #[error("the client paused for {} s within the body; send it faster", limit.as_secs_f32())]
     TooSlow { limit: Duration },
     #[error("the body has broken off")]
     BrokenOff,
 }
 
 impl Upload {
-    /// Takes in a body, or its beginning. One that says that it is longer than it may be was refused before.
+    /// Collects a body, or the beginning of a longer one. (One that announces too great a length was
+    /// refused before.)
     pub(crate) async fn hold(mut body: Incoming, options: &Options) -> Result<Self, UploadError> {
         let limit = options.max_body;
         let mut held = BytesMut::new();
@@ -82,34 +84,34 @@ impl Upload {
         })
     }
 
-    /// The bytes that are there.
+    /// Returns the bytes that were collected.
     pub(crate) fn held(&self) -> &[u8] {
         &self.held
     }
 
-    /// Whether that is all of it.
+    /// Whether those are the whole body.
     pub(crate) fn is_whole(&self) -> bool {
         self.rest.is_none()
     }
 
-    /// The length of the whole, if it is known.
+    /// Returns the length of the whole body, if it is known.
     pub(crate) fn length(&self) -> Option<u64> {
         self.size_hint().exact()
     }
 
-    /// How long the engine will have waited for the client, unless all is there.
+    /// Returns how long the engine waits for the client, unless the whole body is there.
     pub(crate) fn waited(&self) -> Option<WaitedTime> {
         self.rest.as_ref().map(|rest| rest.budget.waited())
     }
 
-    /// Takes in the rest, for a request that will be refused.
+    /// Reads and discards the rest, for a request that will be refused.
     pub(crate) async fn discard(self) {
         if let Some(rest) = self.rest {
             discard(rest.body).await;
         }
     }
 
-    /// The same body once more, if it is there whole.
+    /// Copies the body, if the whole is there.
     pub(crate) fn copy(&self) -> Option<Self> {
         self.is_whole().then(|| Self {
             held: self.held.clone(),
@@ -118,7 +120,7 @@ impl Upload {
     }
 }
 
-/// Takes in a body that is not wanted. Many clients send all before they listen, and hear nothing if the
+/// Reads and discards a body. Many clients send everything before they read the answer, and never see it if the
 /// connection is closed meanwhile.
 pub(crate) async fn discard(mut body: Incoming) {
     let all = async { while let Some(Ok(_)) = body.frame().await {} };

@@ -1,8 +1,8 @@
-//! An engine that decodes nothing, at the pace of one that does.
+//! A mock engine: it decodes nothing, at the pace of an engine that does.
 //!
-//! It decodes in steps, a token a step for each request of its batch, and the more requests there
-//! are, the longer a step takes. Requests have OpenAI's form, of chat or of completions (see `openai`).
-//! `/health` says that it is well, `/stats` what it has done.
+//! It works in steps. A step takes longer the more requests are in the batch, and gives each of them a
+//! token. Requests have OpenAI's form, of chat or of completions (see `openai`). `/health` says 200,
+//! `/stats` has the counters.
 
 mod openai;
 
@@ -37,22 +37,23 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 type Reply = Either<Full<Bytes>, Channel<Bytes>>;
-/// InBatch mock engines, each with its lifeline.
+/// Processes that are mock engines, each with its lifeline.
 pub(crate) type Mocks = Vec<(Child, Option<ChildStdin>)>;
 
-const STEPS_STOP: Duration = Duration::from_secs(30);
+/// How long a mock engine that ends may go on with its requests.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 struct Engine {
     steps: watch::Sender<u64>,
     running: AtomicU64,
-    /// The most that ran at once.
+    /// The most requests that ran at once.
     peak: AtomicU64,
     served: AtomicU64,
     aborted: AtomicU64,
 }
 
-/// Starts mock engines, on ports that are free.
+/// Starts mock engines on free ports.
 pub(crate) async fn start(count: usize) -> Result<(Vec<EngineEntry>, Mocks), Error> {
     let failed = |source| Error::system("start a mock engine", source);
     let (mut entries, mut mocks) = (Vec::new(), Vec::new());
@@ -81,6 +82,7 @@ pub(crate) async fn start(count: usize) -> Result<(Vec<EngineEntry>, Mocks), Err
     Ok((entries, mocks))
 }
 
+/// Ends mock engines.
 pub(crate) async fn end(mocks: Mocks, at_once: bool) {
     for (mut mock, lifeline) in mocks {
         drop(lifeline);
@@ -91,7 +93,7 @@ pub(crate) async fn end(mocks: Mocks, at_once: bool) {
     }
 }
 
-/// Is a mock engine, until it is to end; then what it has begun is finished.
+/// Serves as a mock engine until the process is to end, and then finishes what has begun.
 pub(crate) async fn serve(address: SocketAddr, options: Options) -> Result<(), Error> {
     let failed = |source| Error::Listen { address, source };
     let mut shutdown = Shutdown::watch(options.lifeline)?;
@@ -119,7 +121,7 @@ pub(crate) async fn serve(address: SocketAddr, options: Options) -> Result<(), E
         let connection = connections.watch(connection);
         tokio::spawn(async move { drop(connection.await) });
     }
-    let _ = timeout(STEPS_STOP, connections.shutdown()).await;
+    let _ = timeout(DRAIN_TIMEOUT, connections.shutdown()).await;
     Ok(())
 }
 
@@ -180,7 +182,7 @@ impl Engine {
     }
 }
 
-/// So that a mistake in a path shows here, and not first with a real engine.
+/// Answers an unknown path, so that a mistake in a path shows already with a mock engine.
 fn not_found(path: &str) -> Response<Reply> {
     let message = format!(
         "a mock engine has no {path}; it has {}, {} and {}",
@@ -199,14 +201,14 @@ fn plain(status: StatusCode, content: String) -> Response<Reply> {
     response
 }
 
-/// Waits for so many steps.
+/// Waits for a number of steps.
 async fn wait(mut steps: watch::Receiver<u64>, count: u64) {
     let end = steps.borrow_and_update().saturating_add(count);
-    // Fails when there will be no more steps.
+    // Fails when the process ends.
     let _ = steps.wait_for(|step| *step >= end).await;
 }
 
-/// Sends a token a step. Ends early if they are not taken any more.
+/// Sends one token a step. Ends early if the client has left.
 async fn stream(
     to: Sender<Bytes>,
     steps: watch::Receiver<u64>,
@@ -214,7 +216,7 @@ async fn stream(
     running: InBatch,
 ) {
     let mut to = to;
-    // All but the first and the last are the same.
+    // All tokens but the first and the last are the same.
     let middle = asked.piece(1);
     for number in 0..asked.tokens() {
         wait(steps.clone(), 1).await;
@@ -234,7 +236,7 @@ async fn stream(
     }
 }
 
-/// A request in the batch. One that is dropped before it is done was aborted.
+/// A request in the batch. One that is dropped before it is done counts as aborted.
 #[derive(Debug)]
 struct InBatch {
     engine: Arc<Engine>,

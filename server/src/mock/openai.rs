@@ -1,20 +1,20 @@
-//! What a mock engine understands and says of OpenAI's API: chat, completions, models. It answers with as many
-//! choices and words as were asked for, and looks at nothing else.
+//! OpenAI's API as a mock engine has it: chat, completions, models. An answer has as many choices and
+//! tokens as the request asks for; other fields are ignored.
 
 use crate::route::answer_count::AnswerCount;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed}; // for numbers that are told apart only
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed}; // each number is taken once
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const MODEL: &str = "mock";
 const WORD: &str = " token";
-/// The most choices of an answer: as many as a front end sends to an engine at once.
+/// The most choices of an answer: as many sequences as a worker sends to an engine at once.
 const MOST_CHOICES: u64 = 16_384;
 
-/// Where requests are answered.
+/// The paths that are answered.
 pub(crate) const CHAT: &str = "/v1/chat/completions";
 pub(crate) const COMPLETIONS: &str = "/v1/completions";
 pub(crate) const MODELS: &str = "/v1/models";
@@ -38,7 +38,7 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// Answers to each prompt, written as engines take it.
+/// Reads the number of answers to each prompt, as engines do.
 fn answers<'de, D: Deserializer<'de>>(count: D) -> Result<u64, D::Error> {
     AnswerCount.deserialize(count)
 }
@@ -48,7 +48,7 @@ fn answers<'de, D: Deserializer<'de>>(count: D) -> Result<u64, D::Error> {
 pub(crate) struct MockRequest {
     pub(crate) stream: bool,
     tokens: u64,
-    /// Answers to all prompts.
+    /// The answers to all prompts together.
     choices: u64,
     is_chat: bool,
     wants_usage: bool,
@@ -59,7 +59,7 @@ pub(crate) struct MockRequest {
 }
 
 impl MockRequest {
-    /// A request to a path. A body of no bytes asks for what is the default.
+    /// Reads a request to a path. An empty body asks for the defaults.
     pub(crate) fn read(path: &str, body: &[u8]) -> serde_json::Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let fields: Fields = match body {
@@ -76,7 +76,8 @@ impl MockRequest {
         };
         let choices = fields.n.max(1).saturating_mul(prompts);
         if choices > MOST_CHOICES {
-            let said = format!("{choices} answers were asked for, and {MOST_CHOICES} are the most");
+            let said =
+                format!("the request asks for {choices} answers, and {MOST_CHOICES} are the most");
             return Err(serde_json::Error::custom(said));
         }
         let number = NUMBER.fetch_add(1, Relaxed);
@@ -93,7 +94,7 @@ impl MockRequest {
             choices,
             is_chat,
             wants_usage: fields.stream_options.is_some_and(|o| o.include_usage),
-            // As good a guess as any.
+            // A rough guess.
             prompt_tokens: body.len().div_ceil(4) as u64,
             id,
             model: fields.model.unwrap_or_else(|| MODEL.to_owned()),
@@ -101,12 +102,12 @@ impl MockRequest {
         })
     }
 
-    /// How many it is to decode.
+    /// Returns how many tokens to decode.
     pub(crate) fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// The answer in one piece.
+    /// Returns the answer in one piece.
     pub(crate) fn whole(&self) -> String {
         let text = WORD.repeat(self.tokens as usize);
         let choice = |index| {
@@ -122,7 +123,7 @@ impl MockRequest {
         answer.to_string()
     }
 
-    /// The events of a step of a stream: a token of each choice.
+    /// Returns the events of one step of a stream: a token of each choice.
     pub(crate) fn piece(&self, number: u64) -> Bytes {
         let events = (0..self.choices).map(|index| self.token(number, index));
         events.collect::<String>().into()
@@ -141,7 +142,7 @@ impl MockRequest {
         event(&self.frame(json!([choice]), true))
     }
 
-    /// The events that end a stream.
+    /// Returns the events that end a stream.
     pub(crate) fn end(&self) -> impl Iterator<Item = Bytes> {
         let usage = self.wants_usage.then(|| {
             let mut frame = self.frame(json!([]), true);
@@ -179,13 +180,13 @@ fn event(content: &Value) -> String {
     format!("data: {content}\n\n")
 }
 
-/// The answer to `MODELS`.
+/// Returns the answer to `MODELS`.
 pub(crate) fn models() -> String {
     let model = json!({"id": MODEL, "object": "model", "created": 0, "owned_by": "headcount"});
     json!({"object": "list", "data": [model]}).to_string()
 }
 
-/// An error in OpenAI's form.
+/// Returns an error in OpenAI's form.
 pub(crate) fn error(message: &str, code: &str) -> String {
     let kind = "invalid_request_error";
     json!({"error": {"message": message, "type": kind, "param": null, "code": code}}).to_string()

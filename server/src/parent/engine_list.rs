@@ -1,4 +1,4 @@
-//! The list of engines: read from the command line or a file, and applied to the table.
+//! Reads the list of engines from the command line or a file, and applies it to the table.
 
 use crate::engine::entry::EngineEntry;
 use crate::error::Error;
@@ -9,15 +9,15 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// The text of a file. A pipe is refused: it would keep the parent waiting for who writes into it, and has
-/// nothing left for the next reload.
+/// Reads a file. A pipe is refused: the parent would wait for its writer, and the next reload would find nothing
+/// left to read.
 fn text_of(path: &Path) -> io::Result<String> {
-    // Else a pipe is waited for before it can be looked at.
+    // Otherwise opening a pipe waits for its writer.
     let mut file = (OpenOptions::new().read(true))
         .custom_flags(libc::O_NONBLOCK)
         .open(path)?;
     if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let mut text = String::new();
     file.read_to_string(&mut text)?;
@@ -28,7 +28,7 @@ fn text_of(path: &Path) -> io::Result<String> {
     })
 }
 
-/// The list that the options give; none if they give none.
+/// Reads the list that the options give. `None` if they give none.
 pub(crate) fn read(options: &Options) -> Result<Option<Vec<EngineEntry>>, Error> {
     let (entries, place) = match &options.engines_file {
         None if options.engines.is_empty() => return Ok(None),
@@ -68,7 +68,7 @@ pub(crate) fn read(options: &Options) -> Result<Option<Vec<EngineEntry>>, Error>
     Ok(Some(entries))
 }
 
-/// The configuration of the table: the engines of the list with their caps, and the cap of all together.
+/// Returns the configuration of the table: the engines of the list with their caps, and the cap of all together.
 pub(crate) fn configuration(list: &[EngineEntry], options: &Options) -> headcount::Options {
     let mut table = Table::options();
     for entry in list {
@@ -87,9 +87,9 @@ pub(crate) fn configuration(list: &[EngineEntry], options: &Options) -> headcoun
     }
 }
 
-/// Makes the table's engines those of the list, without disturbing a request: what is in flight on an
-/// engine that leaves finishes as it would have. An engine of the list that was drained takes requests again;
-/// one that is down is left to the probes. Returns what was changed, a line for each.
+/// Makes the engines of the table those of the list, without disturbing a request: requests on an engine
+/// that leaves finish as they would have. An engine of the list that was drained takes requests again; one
+/// that is down is left to the probes. Returns what was changed, a line for each change.
 pub(crate) fn apply(
     deployment: &Deployment,
     list: &[EngineEntry],
@@ -119,7 +119,7 @@ pub(crate) fn apply(
     Ok(lines)
 }
 
-/// What was changed of what was to be changed, and what was not.
+/// Says which of the wanted changes were made, and which were not.
 fn in_part(wanted: &[Difference], left: &[Difference]) -> Error {
     let (left_of_it, changed): (Vec<_>, Vec<_>) =
         (wanted.iter()).partition(|change| left.contains(change));
@@ -130,7 +130,7 @@ fn in_part(wanted: &[Difference], left: &[Difference]) -> Error {
     }
 }
 
-/// A change, with the name that a cap of all engines together has in options and in the command.
+/// Writes a change. A cap of all engines together has the name that it has in the options and in the command.
 fn line(change: &Difference) -> String {
     let (option, found, asked) = (change.option, &change.found, &change.asked);
     match &change.engine {

@@ -1,4 +1,4 @@
-//! The parent: keeps the workers alive and the table true.
+//! The parent: keeps the workers running and the table right.
 
 mod engine_list;
 mod outside_changes;
@@ -24,16 +24,16 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-/// How many engines a table has room for, those included that were removed and still finish.
+/// How many engines a table has room for, including those that were removed and still finish.
 const MAX_ENGINES: usize = 256;
-/// How many workers: those of this deployment, and of one before it that still finish.
+/// How many workers a table has room for: those of this deployment, and of one before it that still finish.
 const MAX_FRONTENDS: usize = 256;
 const MOCK_ENGINES: usize = 4;
-/// How often the first worker is looked for.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often to check whether the first worker serves.
+const READY_CHECK: Duration = Duration::from_millis(10);
 
 pub(crate) async fn serve(options: Options) -> Result<(), Error> {
-    // First, so that no signal finds the process without an answer.
+    // First, so that the process is prepared for every signal.
     let mut shutdown = Shutdown::watch(false)?;
     let mut reloads =
         signal(SignalKind::hangup()).map_err(|source| Error::system("watch for SIGHUP", source))?;
@@ -49,7 +49,7 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
             room: dimensions.max_frontends,
         });
     }
-    // One deployment a table: with another one's engines this one would serve what it does not know.
+    // One deployment a table: two with different lists would undo each other's engines.
     let deployment = table.deploy()?;
     let changes = engine_list::apply(&deployment, &list, &options)?;
     if !is_new {
@@ -59,7 +59,7 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
             ));
         }
     }
-    // After the mock engines, which shall not inherit them.
+    // After the mock engines, which must not inherit these.
     let socket = listener::bind(options.listen, Keepalive::of_clients(&options))?;
     let counts = Counters::create()?;
     let address = socket
@@ -69,19 +69,19 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
     let configuration = Arc::new(Mutex::new(Configuration::of(&table)));
     let probes = probe::probe(table.clone(), options.clone(), Arc::clone(&configuration));
     let probes = tokio::spawn(probes);
-    let looks = tokio::spawn(table_path::watch(table.clone(), options.probe_every));
+    let path_watch = tokio::spawn(table_path::watch(table.clone(), options.probe_every));
     announce(&options, format_args!("listening on http://{address}"));
     for engine in &list {
         announce(&options, format_args!("engine {}", engine.name));
     }
 
-    let life = Deployed {
+    let running = Running {
         workers: &workers,
         deployment: &deployment,
         options: &options,
         configuration: &configuration,
     };
-    let why = life.run(&mut shutdown, &mut reloads).await;
+    let why = running.run(&mut shutdown, &mut reloads).await;
     systemd::notify(systemd::STOPPING);
     let is_forced = {
         let finish = async {
@@ -98,10 +98,10 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
                 requests(workers.in_flight()),
                 options.drain_timeout.as_secs_f32()
             ));
-            // Workers empty the queue before they go; what comes after that is refused, not left waiting.
+            // Workers empty the queue of connections before they end; later connections are refused.
             drop(socket);
             workers.enter(Stage::Finishing);
-            // The next one may come, and has the same table for what this one still finishes.
+            // The next deployment may start. Both count in this table while this one finishes its requests.
             drop(deployment);
             workers.end().await;
         };
@@ -120,32 +120,32 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
         workers.end().await;
     }
     probes.abort();
-    looks.abort();
+    path_watch.abort();
     mock::end(mocks, is_forced).await;
     Ok(())
 }
 
-/// A deployment from its start to the signal that ends it.
-struct Deployed<'a> {
+/// A deployment that is running, from its start to the signal that ends it.
+struct Running<'a> {
     workers: &'a Workers,
     deployment: &'a Deployment,
     options: &'a Options,
     configuration: &'a Mutex<Configuration>,
 }
 
-impl Deployed<'_> {
-    /// Returns when it is time to end, and says why.
+impl Running<'_> {
+    /// Returns when the deployment is to end, with the reason.
     async fn run(&self, shutdown: &mut Shutdown, reloads: &mut Signal) -> &'static str {
-        let mut glances = interval(self.options.probe_every);
-        glances.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut looks = interval(LOOK);
+        let mut checks = interval(self.options.probe_every);
+        checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ready_checks = interval(READY_CHECK);
         let mut is_ready = false;
         loop {
             tokio::select! {
                 why = shutdown.requested() => return why,
                 _ = reloads.recv() => self.reload(),
-                _ = glances.tick() => self.glance(),
-                _ = looks.tick(), if !is_ready => if self.workers.are_up() {
+                _ = checks.tick() => self.log_changes(),
+                _ = ready_checks.tick(), if !is_ready => if self.workers.are_up() {
                     is_ready = systemd::notify(systemd::READY);
                 }
             }
@@ -154,8 +154,8 @@ impl Deployed<'_> {
 
     /// Reads the list of engines again.
     fn reload(&self) {
-        // What was changed before is not of this list.
-        self.glance();
+        // Changes up to now are not those of this reload.
+        self.log_changes();
         let changes = match self.options.engines_file {
             Some(_) => engine_list::read(self.options).and_then(|list| {
                 engine_list::apply(self.deployment, &list.unwrap_or_default(), self.options)
@@ -177,8 +177,8 @@ impl Deployed<'_> {
         *lock(self.configuration) = Configuration::of(self.deployment.table());
     }
 
-    /// Says what others have changed.
-    fn glance(&self) {
+    /// Logs what other processes have changed in the table.
+    fn log_changes(&self) {
         let table = self.deployment.table();
         for line in lock(self.configuration).renew(table, self.options.counts_tokens()) {
             say(line);
@@ -186,7 +186,7 @@ impl Deployed<'_> {
     }
 }
 
-/// Writes a line to standard output, unless that is for the access log alone.
+/// Writes a line to standard output, or to standard error if standard output is for the access log.
 fn announce(options: &Options, line: Arguments<'_>) {
     match options.access_log {
         true => say(line),
@@ -194,7 +194,8 @@ fn announce(options: &Options, line: Arguments<'_>) {
     }
 }
 
-/// A new table and true, or the one that the last deployment or an operator has left, whatever its sizes.
+/// Opens the table that an earlier deployment or an operator has left, whatever its sizes, or makes a new one.
+/// Returns whether it is new.
 fn open(options: &Options) -> Result<(Table, bool), Error> {
     let new = Table::options()
         .max_engines(MAX_ENGINES)

@@ -1,5 +1,5 @@
-//! What other processes change in the table while a deployment runs, for the operator: one with the command,
-//! say. It stands until the list is read again.
+//! Logs what other processes change in the table while a deployment runs: an operator with the command,
+//! say. Such a change stands until the list of engines is read again.
 
 use crate::engine::address::Address;
 use headcount::{EngineState, EngineView, Table};
@@ -9,8 +9,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Cap in requests, cap in tokens.
 type Caps = (Option<u32>, Option<u32>);
 
-/// What to add to a cap in tokens, where none are counted.
-const NOT_COUNTED: &str = "tokens are not counted here, so it has no effect; for caps in tokens, start the deployment with --policy tokens or --max-tokens N";
+/// The remark on a cap in tokens in a deployment that counts none.
+const NOT_COUNTED: &str = "this deployment does not count tokens, so the cap has no effect; for caps in tokens, start it with --policy tokens or --max-tokens N";
 
 /// A table's caps and engines at one moment.
 #[derive(Debug)]
@@ -29,14 +29,15 @@ impl Configuration {
         }
     }
 
-    /// This process has brought an engine up, and has said so.
+    /// Notes that this process has brought an engine up, and has logged it.
     pub(crate) fn is_up(&mut self, engine: &str) {
         if let Some(engine) = self.engines.get_mut(engine) {
             engine.state = EngineState::Active;
         }
     }
 
-    /// What has changed since the last time, a line for each.
+    /// Takes the configuration from the table again. Returns what has changed since the last time, a line for each
+    /// change.
     pub(crate) fn renew(&mut self, table: &Table, counts_tokens: bool) -> Vec<String> {
         let before = std::mem::replace(self, Self::of(table));
         let mut lines = Vec::new();
@@ -95,10 +96,10 @@ fn change_of_state(name: &str, old: EngineState, now: EngineState) -> String {
     let change = format!("engine {name}: {}, now {}", old.name(), now.name());
     match now {
         EngineState::Down if name.parse::<Address>().is_err() => {
-            format!("{change}; its name is no address, so it stays down until it is removed")
+            format!("{change}; its name is not an address, so it stays down until it is removed")
         }
-        // By a worker that has not reached it, and has said why, or by the operator: the table does not tell
-        // which.
+        // Either a worker has not reached it, and has logged why, or an operator took it down. The table does not
+        // tell which.
         EngineState::Down => format!("{change}; it is probed until it answers"),
         _ => format!("another process has changed the table: {change}"),
     }
@@ -108,7 +109,7 @@ fn caps(engine: &EngineView) -> Caps {
     (engine.max_in_flight, engine.max_tokens)
 }
 
-/// From what to what the cap in requests and that in tokens have changed, if they have.
+/// Returns how the cap in requests and the cap in tokens have changed, if they have.
 fn changes_of_caps(old: Caps, now: Caps) -> [Option<String>; 2] {
     let cap = |cap: Option<u32>| cap.map_or("none".to_owned(), |cap| cap.to_string());
     let change = |old, now| (old != now).then(|| format!("{}, now {}", cap(old), cap(now)));

@@ -1,7 +1,7 @@
-//! Engines that are down are asked until they answer; and what is dead is reaped, workers of this deployment or others.
+//! Probes the engines that are down until they answer, and reaps dead frontends of the table.
 //!
-//! The parent does this, for all that is down in the table: whichever worker has marked it, alive or
-//! not, and also what a deployment has left that died as a whole.
+//! The parent does this for every engine that is down in the table, whichever process has taken it down, even one
+//! of an earlier deployment.
 
 use crate::engine::dial::{Dialer, authority};
 use crate::log::say;
@@ -21,6 +21,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
+/// Probes at intervals, for ever.
 pub(crate) async fn probe(
     table: Table,
     options: Options,
@@ -40,7 +41,7 @@ pub(crate) async fn probe(
                 let (dialer, path) = (Arc::clone(&dialer), options.probe_path.clone());
                 let asked = async move {
                     let answer = ask(&dialer, &engine.name, &path);
-                    // A second is long for an engine that has nothing to do.
+                    // An idle engine answers within a second.
                     let limit = options.connect_timeout.max(Duration::from_secs(1));
                     let back = matches!(timeout(limit, answer).await, Ok(Ok(true)));
                     (engine, back)
@@ -49,8 +50,7 @@ pub(crate) async fn probe(
             }
         }
         while let Some(probed) = probes.join_next().await {
-            // It may have been removed or drained meanwhile; then there is nothing to bring up, whatever
-            // has its number now.
+            // An engine that was removed or drained meanwhile stays so, and so does one that now has its row.
             if let Ok((engine, true)) = probed
                 && let Ok(true) = table.up_if_down(engine.id)
             {
@@ -61,7 +61,7 @@ pub(crate) async fn probe(
     }
 }
 
-/// Whether an engine says that it is well.
+/// Asks an engine for its probe path. Returns whether the answer is a 2xx.
 async fn ask(dialer: &Dialer, engine: &str, path: &str) -> Result<bool, Box<dyn Error>> {
     let stream = dialer.reach(engine).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -71,7 +71,7 @@ async fn ask(dialer: &Dialer, engine: &str, path: &str) -> Result<bool, Box<dyn 
     let mut answer = pin!(sender.send_request(request));
     let answer = tokio::select! {
         answer = &mut answer => answer,
-        // It has ended. What was answered before that is there, or an error is.
+        // The connection has ended. Its answer or its error is there now.
         _ = connection => answer.await,
     };
     Ok(answer?.status().is_success())

@@ -1,4 +1,4 @@
-//! What a supervisor is told, if it has asked to be: systemd's `Type=notify`.
+//! Tells a supervisor that the deployment is ready, or stopping: systemd's `Type=notify`.
 
 use std::env;
 use std::io;
@@ -6,13 +6,13 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Connections are answered from now on.
+/// The deployment answers requests from now on.
 pub(crate) const READY: &str = "READY=1";
-/// The end has begun.
+/// The deployment is ending.
 pub(crate) const STOPPING: &str = "STOPPING=1";
 
-/// Tells it, by a datagram to the socket that `NOTIFY_SOCKET` names (sd_notify(3)). That it does not listen
-/// any more is no reason to fail. False if it has so much to read that this has to be said again later.
+/// Sends a state to the socket that `NOTIFY_SOCKET` names, if it is set (sd_notify(3)). A supervisor that has gone
+/// is no failure. Returns false if the socket is full, so that the state has to be sent again later.
 pub(crate) fn notify(state: &str) -> bool {
     if let Some(name) = env::var_os("NOTIFY_SOCKET") {
         let name = name.as_bytes();
@@ -22,7 +22,7 @@ pub(crate) fn notify(state: &str) -> bool {
                 None => SocketAddr::from_pathname(std::ffi::OsStr::from_bytes(name))?,
             };
             let socket = UnixDatagram::unbound()?;
-            // A supervisor that does not read shall not stop the parent.
+            // A supervisor that does not read must not stop the parent.
             socket.set_nonblocking(true)?;
             socket.send_to_addr(state.as_bytes(), &address)?;
             Ok(())

@@ -1,4 +1,4 @@
-//! The workers, as the parent sees them: each is started again when it ends, until all are to end.
+//! Starts the workers, and starts each again when it ends, until all are to end.
 
 use crate::client::listener;
 use crate::log::{requests, say};
@@ -19,18 +19,19 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Workers that end sooner than this after their start, again and again, wait as long before the next.
+/// When a worker ends sooner than this after its start, and the one before it did too, the parent waits this long
+/// before the next start.
 const SHORT_LIFE: Duration = Duration::from_secs(1);
 
-/// How far the deployment is.
+/// How far the deployment has come.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Stage {
     Serving,
-    /// Still serving, and saying that this will end.
+    /// Serving still, and announcing the end.
     Draining,
-    /// Finishing what is in flight.
+    /// Finishing the requests in flight.
     Finishing,
-    /// Cutting it.
+    /// Cutting the requests in flight.
     Ending,
 }
 
@@ -42,19 +43,19 @@ pub(crate) struct Workers {
     shared: Arc<Shared>,
 }
 
-/// What their keepers share.
+/// What the tasks that keep the workers running share.
 #[derive(Debug)]
 struct Shared {
     table: Table,
     options: Options,
     socket: String,
     counters: String,
-    /// Those that run.
+    /// The workers that run.
     pids: Mutex<HashSet<u32>>,
 }
 
 impl Workers {
-    /// Starts them, with this socket and these counts, which have to stay open until the end begins.
+    /// Starts the workers with this socket and these counters, which have to stay open until the end begins.
     pub(crate) fn start(
         table: &Table,
         options: &Options,
@@ -80,28 +81,28 @@ impl Workers {
         }
     }
 
-    /// Has them come to a later stage.
+    /// Moves all workers to a later stage.
     pub(crate) fn enter(&self, stage: Stage) {
         let _ = self.stage.send(stage);
     }
 
-    /// Returns when all have ended, once they have been told to.
+    /// Returns when all workers have ended, once they were told to.
     pub(crate) async fn end(&mut self) {
         while self.keepers.join_next().await.is_some() {}
     }
 
-    /// Requests that they have in flight.
+    /// Returns how many requests the workers have in flight.
     pub(crate) fn in_flight(&self) -> u64 {
         let frontends = self.frontends();
         frontends.map(|(_, in_flight)| in_flight).sum()
     }
 
-    /// Whether any of them serves.
+    /// Whether any worker serves.
     pub(crate) fn are_up(&self) -> bool {
         self.frontends().next().is_some()
     }
 
-    /// Those that live and have joined the table: their pids and requests in flight.
+    /// Returns the pids and requests in flight of the workers that live and have joined the table.
     fn frontends(&self) -> impl Iterator<Item = (u32, u64)> {
         let pids = self.shared.pids().clone();
         let frontends = self.shared.table.view().frontends.into_iter();
@@ -127,14 +128,14 @@ impl Shared {
                 Duration::ZERO
             };
             let told = stages.wait_for(|stage| *stage >= Stage::Finishing);
-            // Once told, it is told for ever, so this returns at once then.
+            // The stages only advance, so this returns at once from then on.
             if timeout(pause, told).await.is_ok() {
                 return;
             }
         }
     }
 
-    /// Worker and lifeline. The lifeline is apart because waiting for a child closes its input.
+    /// Starts a worker. Returns its lifeline apart, because waiting for a child closes its input.
     fn start(&self, number: u16) -> io::Result<(Child, Option<ChildStdin>)> {
         let mut command = child::this_program();
         command
@@ -146,7 +147,7 @@ impl Shared {
         child::start(command)
     }
 
-    /// Returns when a worker has ended, and what it held is free again.
+    /// Returns when a worker has ended, and its requests are no longer counted.
     async fn watch(
         &self,
         mut worker: Child,
@@ -161,7 +162,7 @@ impl Shared {
                 Stage::Serving => {}
                 Stage::Draining => {
                     if let Some(lifeline) = &mut lifeline {
-                        // It may be dead already.
+                        // Fails if it is dead already.
                         let _ = lifeline.write_all(DRAIN).await;
                     }
                 }
@@ -170,7 +171,7 @@ impl Shared {
                     let limit = self.options.drain_timeout;
                     tokio::select! {
                         () = child::finish(&mut worker, limit) => break None,
-                        // It is the last stage, or there is no parent.
+                        // The last stage has come, or the parent is gone.
                         _ = stages.changed() => {}
                     }
                     stage = Stage::Ending;
@@ -200,7 +201,7 @@ impl Shared {
         self.reap();
     }
 
-    /// What a worker held that has died is free again when this returns.
+    /// Returns to the table what a dead worker held.
     fn reap(&self) {
         match self.table.reap() {
             Ok(reaped) if reaped.requests > 0 => {

@@ -1,4 +1,4 @@
-//! When a process is to end: it is told to, or its parent is gone.
+//! Learns that a process is to end: by a signal, or because its parent is gone.
 
 use crate::error::Error;
 use std::io;
@@ -6,16 +6,16 @@ use std::os::fd::AsFd;
 use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Signals that ask to end, and the lifeline: a pipe on standard input, whose other end only the
-/// parent has. The kernel closes it with the parent, whatever that died of.
+/// The signals that ask a process to end, and its lifeline: a pipe on standard input, of which only the parent has
+/// the other end. The kernel closes it with the parent, whatever the parent died of.
 #[derive(Debug)]
 pub(crate) struct Shutdown {
     terminate: Signal,
     interrupt: Signal,
     lifeline: Option<Receiver>,
-    /// `AT_ONCE`, for one with a lifeline.
+    /// `AT_ONCE`, for a process with a lifeline.
     at_once: Option<Signal>,
-    /// Taken note of, so that it does not end a process whose parent it was for.
+    /// Watched so that it does not end a worker: SIGHUP is for the parent.
     _hangup: Option<Signal>,
 }
 
@@ -40,7 +40,7 @@ impl Shutdown {
         watch().map_err(|source| Error::system("watch for the end", source))
     }
 
-    /// Returns when it is time to end, and says why.
+    /// Returns when the process is to end, with the reason.
     pub(crate) async fn requested(&mut self) -> &'static str {
         loop {
             match self.next().await {
@@ -51,48 +51,48 @@ impl Shutdown {
         }
     }
 
-    /// Returns when a process that ends already is to end at once.
+    /// Returns when a process that is ending already is to end at once.
     pub(crate) async fn at_once(&mut self) {
-        told_at_once(&mut self.at_once).await;
+        received(&mut self.at_once).await;
     }
 
-    /// What is to be done next.
+    /// Returns the next step of the shutdown, as soon as it is due.
     pub(crate) async fn next(&mut self) -> Step {
         tokio::select! {
             _ = self.terminate.recv() => Step::End("SIGTERM"),
             _ = self.interrupt.recv() => Step::End("SIGINT"),
-            () = told_at_once(&mut self.at_once) => Step::AtOnce,
-            word = word(self.lifeline.as_ref()) => word,
+            () = received(&mut self.at_once) => Step::AtOnce,
+            step = step_of(self.lifeline.as_ref()) => step,
         }
     }
 }
 
-/// What a process is told.
+/// A step of a shutdown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// It is to end soon: balancers shall send requests elsewhere.
+    /// The end is near: balancers are to send requests elsewhere.
     Drain,
-    /// It is to end now, for this reason.
+    /// End now, for this reason.
     End(&'static str),
-    /// It is to end at once, and to cut what it has in flight.
+    /// End at once, and cut the requests in flight.
     AtOnce,
 }
 
-/// The signal for `Step::AtOnce`. Not one that others send to all processes of a deployment, who mean the end
-/// in order by it.
+/// The signal for `Step::AtOnce`. A supervisor does not send it to all processes of a deployment, as it
+/// does SIGTERM for an end in order.
 pub(crate) const AT_ONCE: rustix::process::Signal = rustix::process::Signal::USR1;
 
-/// What the parent writes into the lifeline for `Step::Drain`; its end is the other word.
+/// What the parent writes into the lifeline for `Step::Drain`. The end of the lifeline stands for `Step::End`.
 pub(crate) const DRAIN: &[u8] = b"drain\n";
 
-async fn told_at_once(signal: &mut Option<Signal>) {
+async fn received(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => _ = signal.recv().await,
         None => std::future::pending().await,
     }
 }
 
-async fn word(lifeline: Option<&Receiver>) -> Step {
+async fn step_of(lifeline: Option<&Receiver>) -> Step {
     let Some(lifeline) = lifeline else {
         return std::future::pending().await;
     };

@@ -1,7 +1,7 @@
-//! What all workers have done as an HTTP server, in memory that they share: whichever of them is asked
-//! answers for all, and a worker that dies takes no count along.
+//! Counters of all workers, in memory that they share: any worker answers for all, and the counts of a dead worker
+//! remain.
 //!
-//! Each worker counts on pages of its own. The worker that is started in its place goes on there.
+//! Each worker has memory pages of its own. The worker that replaces it goes on there.
 
 use crate::error::Error;
 use memmap2::{MmapOptions, MmapRaw};
@@ -15,12 +15,12 @@ use std::time::Duration;
 /// The most workers.
 pub(crate) const WORKERS: usize = 64;
 
-/// Upper bounds of the durations that are counted together, in seconds. What is longer is counted beyond.
+/// Upper bounds of the buckets of durations, in seconds. A last bucket has the longer ones.
 pub(crate) const BOUNDS: [f64; 14] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
 ];
 
-/// Why a request was not answered by an engine: the codes of the errors. The last is for what is not here.
+/// The codes of the errors that are counted. The last one stands for codes that are missing here.
 pub(crate) const REASONS: [&str; 20] = [
     "engines_saturated",
     "too_many_sequences",
@@ -44,10 +44,10 @@ pub(crate) const REASONS: [&str; 20] = [
     "other",
 ];
 
-/// Statuses from 100 on.
+/// How many statuses are counted, from 100 on.
 const STATUSES: usize = 500;
 
-/// WorkerCounts of one worker, or of all together. Each only grows, but for `connections`.
+/// The counts of one worker. Each only grows, except `connections`.
 #[derive(Debug)]
 #[repr(C, align(4096))]
 pub(crate) struct WorkerCounts {
@@ -56,13 +56,13 @@ pub(crate) struct WorkerCounts {
     microseconds: AtomicU64,
     reasons: [AtomicU64; REASONS.len()],
     accepted: AtomicU64,
-    /// Connections of clients that are open now.
+    /// Clients' connections that are open now.
     connections: AtomicU64,
-    /// Bytes of bodies of answers.
+    /// Bytes of the bodies of answers.
     sent: AtomicU64,
 }
 
-/// The counts of all workers, mapped.
+/// The mapped counts of all workers.
 #[derive(Debug)]
 pub(crate) struct Counters {
     memory: MmapRaw,
@@ -70,7 +70,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Makes them, for the processes started from now on to inherit. Returns what they are found by.
+    /// Makes the memory, which all processes started from now on inherit. Returns its descriptor.
     pub(crate) fn create() -> Result<OwnedFd, Error> {
         let create = || {
             let memory = memfd_create("headcount-http", MemfdFlags::empty())?;
@@ -80,7 +80,7 @@ impl Counters {
         create().map_err(|e: rustix::io::Errno| Error::system("make memory for counts", e.into()))
     }
 
-    /// Those that the parent has made, in a worker that is told their descriptor and its own place among them.
+    /// Maps the memory in a worker, by the descriptor and the number that the parent passed.
     pub(crate) fn inherited(descriptor: RawFd, own: usize) -> Result<Self, Error> {
         let failed = |source| Error::system("use the inherited counts", source);
         if descriptor < 3 || own >= WORKERS {
@@ -89,19 +89,19 @@ impl Counters {
         // SAFETY: the parent left this descriptor open for us alone to take; nothing in this process has
         // opened or closed one of that number, since this is among the first things that it does.
         let memory = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
-        // What is cut short would be no memory of ours.
+        // An access beyond a shorter file would be fatal.
         let needed = (WORKERS * size_of::<WorkerCounts>()) as u64;
         if memory.metadata().map_err(failed)?.len() != needed {
             return Err(failed(std::io::ErrorKind::InvalidData.into()));
         }
         let memory = MmapOptions::new().map_raw(&memory).map_err(failed)?;
         let counters = Self { memory, own };
-        // Those of a worker before us were closed with it.
+        // The connections of the worker before this one ended with it.
         counters.own().connections.store(0, Relaxed);
         Ok(counters)
     }
 
-    /// This worker's own.
+    /// Returns this worker's own counts.
     pub(crate) fn own(&self) -> &WorkerCounts {
         self.of(self.own)
     }
@@ -114,26 +114,26 @@ impl Counters {
         unsafe { &*counts.wrapping_add(worker) }
     }
 
-    /// The sum over all workers of one count.
+    /// Sums one count over all workers.
     pub(crate) fn sum(&self, count: impl Fn(&WorkerCounts) -> &AtomicU64) -> u64 {
-        // Each is read at a moment of its own, as a scrape may.
+        // The counts are read one after the other, which is good enough for a scrape.
         (0..WORKERS)
             .map(|worker| count(self.of(worker)).load(Relaxed))
             .sum()
     }
 }
 
-// Relaxed all over: counts that are looked at, by which no other memory is found.
+// Relaxed everywhere: the counts are only displayed, and lead to no other memory.
 impl WorkerCounts {
-    /// A request has ended with this status, after this time. `reason` is why no engine answered it, if none
-    /// has.
+    /// Counts a request that has ended with this status, after this time. `reason`: why no engine answered,
+    /// if none did.
     pub(crate) fn ended(&self, status: u16, reason: Option<&str>, took: Duration, sent: u64) {
         if let Some(count) = (self.statuses).get(usize::from(status).wrapping_sub(100)) {
             add(count, 1);
         }
         if let Some(reason) = reason {
             let known = REASONS.iter().position(|known| *known == reason);
-            debug_assert!(known.is_some(), "{reason} is none of REASONS");
+            debug_assert!(known.is_some(), "{reason} is not in REASONS");
             add(&self.reasons[known.unwrap_or(REASONS.len() - 1)], 1);
         }
         let seconds = took.as_secs_f64();
@@ -153,13 +153,13 @@ impl WorkerCounts {
     }
 }
 
-/// Only the worker whose count it is adds to it, on its one thread; so no addition comes between.
+/// Adds to a count. Only its own worker does, on one thread, so no other addition comes between.
 fn add(count: &AtomicU64, number: u64) {
     count.store(count.load(Relaxed).wrapping_add(number), Relaxed);
 }
 
 impl Counters {
-    /// In Prometheus' text format.
+    /// Writes the counts in Prometheus' text format.
     pub(crate) fn write(&self, out: &mut String) {
         let name = "http_responses_total";
         let help = "Answers to clients, by status; 499: the client left before there was one.";

@@ -1,4 +1,4 @@
-//! `/health`, `/live` and `/metrics`: any worker answers for the whole deployment.
+//! The pages `/health`, `/live` and `/metrics`. Any worker answers for the whole deployment.
 
 use crate::message::error_response::{ErrorResponse, json, text};
 use crate::message::framing;
@@ -26,7 +26,8 @@ pub(crate) struct Pages {
 /// Answers a request.
 pub(crate) type Page = fn(&Pages) -> Response<Full<Bytes>>;
 
-/// What answers a request at a path of ours; none if it is for an engine. In any case its framing is good.
+/// Returns the page that a request asks for, or `None` if the request is for an engine. Checks its framing
+/// in any case.
 pub(crate) fn page(head: &Parts) -> Result<Option<Page>, ErrorResponse> {
     framing::check_request(head)?;
     let page: Page = match head.uri.path() {
@@ -41,13 +42,13 @@ pub(crate) fn page(head: &Parts) -> Result<Option<Page>, ErrorResponse> {
     }
 }
 
-/// 200 as long as this process works, whatever the engines do: to start it anew would not help them.
+/// 200 as long as this process works, whatever the engines do: a restart would not help them.
 fn live(_: &Pages) -> Response<Full<Bytes>> {
     json(StatusCode::OK, &serde_json::json!({"status": "alive"}))
 }
 
-/// 200 if there is an engine that takes requests and this deployment is to have more of them, else 503; in any
-/// case with all engines that there are.
+/// 200 if an engine takes requests and this deployment is not ending, otherwise 503. Lists all engines in
+/// any case.
 fn health(pages: &Pages) -> Response<Full<Bytes>> {
     let view = pages.table.view();
     let has_engine = view.engines.iter().any(|e| e.state == EngineState::Active);
@@ -76,7 +77,7 @@ fn health(pages: &Pages) -> Response<Full<Bytes>> {
     json(status, &content)
 }
 
-/// The table in Prometheus' text format, as `headcount metrics` has it, and what the workers have done.
+/// The table in Prometheus' text format, as `headcount metrics` shows it, and the counters of the workers.
 fn metrics(pages: &Pages) -> Response<Full<Bytes>> {
     let table = &pages.table;
     let path = pages.path.as_deref();

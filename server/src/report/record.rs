@@ -1,4 +1,4 @@
-//! What is noted of each request: in the counts, and in the access log if there is one.
+//! Records each request in the counters, and in the access log if there is one.
 
 use crate::client::silence::Phase;
 use crate::log::tell;
@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// For a client that has left before there was an answer, as in nginx's log.
-const LEFT: u16 = 499;
+/// The status if the client left before there was an answer, as in nginx's log.
+const CLIENT_LEFT: u16 = 499;
 
 /// Where a worker's requests are recorded.
 #[derive(Debug)]
@@ -27,13 +27,13 @@ pub(crate) struct Recorder {
     pub(crate) has_access_log: bool,
 }
 
-/// A request, from its head to the end of its answer. It is noted when this is dropped, however it ended.
+/// The record of a request, from its head to the end of its answer. Dropping it counts and logs the request.
 #[derive(Debug)]
 pub(crate) struct Record {
     recorder: Arc<Recorder>,
     phase: Arc<Phase>,
     start: Instant,
-    /// None before there is an answer.
+    /// `None` before there is an answer.
     status: Option<u16>,
     reason: Option<&'static str>,
     sent: u64,
@@ -41,7 +41,7 @@ pub(crate) struct Record {
     line: Option<Box<AccessLine>>,
 }
 
-/// What only the access log has.
+/// The fields that only the access log has.
 #[derive(Debug)]
 struct AccessLine {
     client: IpAddr,
@@ -52,7 +52,7 @@ struct AccessLine {
     first_byte: Option<f64>,
 }
 
-/// The engine that a request is at, or was at last. The request carries it to where the engine is chosen.
+/// The engine that a request is on, or was on last. The request carries this to where the engine is chosen.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CurrentEngine(Arc<Mutex<Option<String>>>);
 
@@ -66,8 +66,8 @@ impl CurrentEngine {
     }
 }
 
-/// No more than so many bytes of these are logged. With all else a line has less than the 4,096 bytes that a
-/// pipe takes in one piece, so lines of several workers do not mix.
+/// How many bytes of each field are logged at most. So a line has fewer than the 4,096 bytes that a pipe
+/// takes in one piece, and lines of several workers do not mix.
 const TARGET: usize = 2048;
 const ID: usize = 512;
 const METHOD: usize = 64;
@@ -108,12 +108,12 @@ impl Recorder {
 }
 
 impl Record {
-    /// There is an answer, whose body is to be noted as it goes out.
+    /// Notes the head of the answer. The returned answer goes on recording while its body goes out.
     pub(crate) fn answered<B: Body>(mut self, response: Response<B>) -> Response<RecordedBody<B>> {
         self.status = Some(response.status().as_u16());
         self.reason = response.extensions().get().map(|Code(code)| *code);
         if let Some(line) = &mut self.line {
-            // Of an answer to HEAD nothing more goes out.
+            // An answer to HEAD has no body.
             self.is_whole |= line.method == "HEAD";
             line.first_byte = Some(self.start.elapsed().as_secs_f64());
         }
@@ -135,9 +135,9 @@ impl Drop for Record {
         let is_cutting = self.recorder.ending.is_cutting();
         let (status, reason) = match self.status {
             Some(status) => (status, self.reason),
-            // One that could not even be told so.
+            // The client could not even be told.
             None if is_cutting => (StatusCode::SERVICE_UNAVAILABLE.as_u16(), Some(SHUTDOWN)),
-            None => (LEFT, None),
+            None => (CLIENT_LEFT, None),
         };
         let is_cut = is_cutting && (!self.is_whole || reason == Some(SHUTDOWN));
         let counts = self.recorder.counters.own();
@@ -170,7 +170,7 @@ fn text(headers: &HeaderMap, name: &HeaderName, most: usize) -> String {
     cut(&String::from_utf8_lossy(value.unwrap_or_default()), most)
 }
 
-/// The beginning of a text that has no more than so many bytes in JSON.
+/// Returns the beginning of a text that takes no more than so many bytes in JSON.
 fn cut(text: &str, most: usize) -> String {
     let mut length = 0;
     let fits = |c: &char| {
@@ -184,7 +184,7 @@ fn cut(text: &str, most: usize) -> String {
     text.chars().take_while(fits).collect()
 }
 
-/// The body of an answer, with the record of its request.
+/// The body of an answer, which records itself as it goes out.
 pub(crate) struct RecordedBody<B> {
     body: B,
     record: Record,

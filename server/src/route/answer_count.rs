@@ -1,9 +1,9 @@
-//! How many answers to each prompt a request asks for, as engines read numbers.
+//! Reads how many answers to each prompt a request asks for, as engines read numbers.
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
-/// A number of answers. Engines take one that is written as a text or as a fraction, too.
+/// Reads a number of answers. Engines also take a string or a fraction.
 #[derive(Debug)]
 pub(crate) struct AnswerCount;
 
@@ -31,13 +31,13 @@ impl<'de> Visitor<'de> for AnswerCount {
     }
 
     fn visit_f64<E>(self, count: f64) -> Result<u64, E> {
-        Ok(count as u64) // one that is no count becomes the nearest that is
+        Ok(count as u64) // saturates: NaN and negative numbers become 0
     }
 
     fn visit_str<E>(self, count: &str) -> Result<u64, E> {
         // As Python reads numbers: " 10 ", "1_0", "+10", "10.0", "1e1".
         let count = count.trim().replace('_', "");
-        // Of a text without digits, which is an infinity or none, engines make no count.
+        // A text without digits ("inf", "nan") is no count for engines.
         let has_digits = count.bytes().any(|byte| byte.is_ascii_digit());
         let fraction = || count.parse().ok().filter(|_: &f64| has_digits);
         Ok((count.parse().ok())

@@ -1,22 +1,23 @@
-//! JSON as engines read it that are written in Python: in more encodings, and with more in it than there is in
-//! JSON. It is made such that a strict reader finds the same in it.
+//! JSON as engines in Python read it: in more encodings, and with more values than JSON has. This module
+//! rewrites such a body so that a strict reader finds the same in it.
 
 use std::borrow::Cow;
 
-/// Whether an object may begin here, in whatever encoding.
+/// Whether a body may begin with an object, in any encoding.
 pub(crate) fn begins_object(body: &[u8]) -> bool {
     let is_passed_over = |byte: &u8| {
         let is_space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
-        // What is left of other encodings: byte order marks, and the upper bytes of a brace.
+        // Bytes of other encodings: byte order marks, and the zeros beside a brace.
         is_space || matches!(byte, 0xEF | 0xBB | 0xBF | 0xFE | 0xFF | 0)
     };
     body.iter().find(|byte| !is_passed_over(byte)) == Some(&b'{')
 }
 
-/// The same in UTF-8 without what strict readers refuse: `NaN` and `Infinity` are 0, numbers that are too large
-/// are large ones, halves of surrogate pairs a character of as many bytes, control characters in a text spaces.
+/// Rewrites a body as UTF-8 without what strict readers refuse: `NaN` and `Infinity` become 0, numbers that
+/// are too large become large ones, halves of surrogate pairs a character of as many bytes, control
+/// characters in a text spaces.
 ///
-/// What is no JSON for lenient readers either is none for strict ones afterwards.
+/// A body that lenient readers refuse stays invalid for strict ones.
 pub(crate) fn strict(body: &[u8]) -> String {
     let text = decoded(body);
     let mut strict = String::with_capacity(text.len());
@@ -35,8 +36,7 @@ pub(crate) fn strict(body: &[u8]) -> String {
     strict
 }
 
-/// Another number for NaN, Infinity, -Infinity and for one that is too large, as 1e999 is: its size is what
-/// matters where it is a count.
+/// Replaces NaN, Infinity, -Infinity and numbers that are too large (1e999), of which the size matters in a count.
 fn number(word: &str) -> &str {
     let may_be_odd = word.len() > 300 || word.bytes().any(|byte| byte.is_ascii_alphabetic());
     let is_odd = || word.parse().is_ok_and(|number: f64| !number.is_finite());
@@ -54,13 +54,13 @@ fn is_of_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }
 
-/// A text up to the first of such bytes, which are of ASCII or follow one, and the rest.
+/// Splits a text before the first byte that matches. Such bytes are ASCII, or follow an ASCII byte.
 fn split_where(text: &str, is_end: impl Fn(u8) -> bool) -> (&str, &str) {
     let length = text.bytes().position(is_end);
     text.split_at(length.unwrap_or(text.len()))
 }
 
-/// Copies a text after its first quote, with the last one, and returns what comes behind it.
+/// Copies a string, from behind its first quote to its last one, and returns the rest.
 fn copy_text<'a>(mut rest: &'a str, strict: &mut String) -> &'a str {
     loop {
         let is_special = |byte: u8| matches!(byte, b'"' | b'\\') || byte < b' ';
@@ -87,14 +87,14 @@ fn copy_text<'a>(mut rest: &'a str, strict: &mut String) -> &'a str {
     }
 }
 
-/// The code unit that an escape at the beginning of a text stands for.
+/// Returns the code unit of an escape at the beginning of a text.
 fn unit(text: &str) -> Option<u16> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     u16::from_str_radix(digits, 16).ok()
 }
 
-/// The text of a body, whose encoding Python tells by its first bytes. What stands for no character becomes
-/// one of its own.
+/// Decodes a body, whose encoding Python tells by the first bytes. Invalid sequences become replacement
+/// characters.
 fn decoded(body: &[u8]) -> Cow<'_, str> {
     match body {
         [0, 0, 0xFE, 0xFF, rest @ ..] => utf_32(rest, u32::from_be_bytes),
@@ -102,7 +102,7 @@ fn decoded(body: &[u8]) -> Cow<'_, str> {
         [0xFE, 0xFF, rest @ ..] => utf_16(rest, u16::from_be_bytes),
         [0xFF, 0xFE, rest @ ..] => utf_16(rest, u16::from_le_bytes),
         [0xEF, 0xBB, 0xBF, rest @ ..] => String::from_utf8_lossy(rest),
-        // A brace, a quote or a space in front.
+        // The first character is a brace, a quote or a space.
         [0, 0, _, _, ..] => utf_32(body, u32::from_be_bytes),
         [0, _, _, _, ..] => utf_16(body, u16::from_be_bytes),
         [_, 0, 0, 0, ..] => utf_32(body, u32::from_le_bytes),

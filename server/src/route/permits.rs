@@ -1,4 +1,4 @@
-//! What a request asks of the choice of its engine, and the places that it is given there.
+//! How much of an engine a request needs, and the permits that it gets there.
 
 use crate::message::error_response::ErrorResponse;
 use crate::message::upload::Upload;
@@ -10,24 +10,24 @@ use headcount::{Cap, EngineId, Permit, Request, RouteError};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
 
-/// The most sequences of one request, where no cap is lower.
+/// The most sequences of one request, if no cap is lower.
 const MOST_AT_ONCE: u32 = 16_384;
 
-/// The most tokens of one request, where no cap is lower: more than any engine holds, and little enough of
-/// the 2^32 - 1 that an engine counts at once for others to have room beside it.
+/// The most tokens that one request counts, if no cap is lower: more than any engine can hold, and few
+/// enough of the 2^32 - 1 that the table counts on an engine to leave room for other requests.
 const MOST_TOKENS: u32 = 1 << 28;
 
-/// What a request asks for.
+/// What a request needs, and which engine it prefers.
 #[derive(Debug)]
 pub(crate) struct RoutingHints {
-    /// Sequences that its engine will run.
+    /// How many sequences its engine will run.
     requests: u32,
-    /// Tokens of all of them.
+    /// The tokens of all sequences.
     tokens: u32,
     prefer: Option<(EngineId, f64)>,
 }
 
-/// Permits for all that an engine will run for a request. Dropping them gives them back.
+/// The permits of a request: one for each sequence that its engine will run.
 #[derive(Debug)]
 pub(crate) struct Permits {
     first: Permit,
@@ -35,18 +35,19 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
-    /// The number of their engine.
-    pub(crate) fn engine(&self) -> EngineId {
+    /// Returns the engine, as the table numbers it.
+    pub(crate) fn engine(&self) -> usize {
         self.first.engine()
     }
 
+    /// Returns the engine's name, which is its address.
     pub(crate) fn engine_name(&self) -> String {
         self.first.engine_name()
     }
 }
 
 impl RoutingHints {
-    /// What a request asks for whose body is there, or as much as is held of it.
+    /// Reads the hints of a request from its head and the collected part of its body.
     pub(crate) fn read(
         router: &Router,
         headers: &HeaderMap,
@@ -55,7 +56,7 @@ impl RoutingHints {
         let counts_tokens = router.counts_tokens;
         let (body, beginning) = (upload.held(), router.affinity_bytes);
         let prompt = match upload.length() {
-            // Not all engines look at the type before they read JSON.
+            // Some engines read JSON whatever the type says.
             _ if is_media(headers) && !json::begins_object(body) => Prompt::of_media(),
             Some(_) if upload.is_whole() => Prompt::read(body, beginning)?,
             Some(length) => Prompt::unread(body, length, beginning),
@@ -73,26 +74,25 @@ impl RoutingHints {
         Ok(Self {
             requests,
             tokens: if counts_tokens { tokens } else { 0 },
-            // Without a prompt there is nothing to be warm.
+            // Without a prompt, no cache is warm.
             prefer: (!prompt.beginning.is_empty())
                 .then(|| router.affinity.prefer(&prompt.beginning))
                 .flatten(),
         })
     }
 
-    /// Chooses an engine and takes all the places there, or none.
+    /// Chooses an engine and takes all permits there, or none.
     ///
-    /// A number of tokens that no engine takes is an estimate that went too far, or a prompt that the engine
-    /// knows how to refuse: such a request counts as many as the largest cap has, and so waits for an engine
-    /// that has no others.
+    /// More tokens than every cap are an estimate that went too far, or a prompt that the engine itself refuses.
+    /// Such a request counts as many tokens as the largest cap, so it waits for an engine without other requests.
     pub(crate) fn take(&self, router: &Router, tried: &[EngineId]) -> Result<Permits, ErrorResponse> {
         match self.take_with(self.tokens, router, tried) {
-            Ok(places) => return Ok(places),
-            Err(NoPlace::Other(refusal)) => return Err(refusal),
-            Err(NoPlace::Full { passes: true }) if self.requests == 1 => {
+            Ok(permits) => return Ok(permits),
+            Err(NoRoom::Other(error)) => return Err(error),
+            Err(NoRoom::Full { passes: true }) if self.requests == 1 => {
                 return Err(ErrorResponse::Saturated);
             }
-            Err(NoPlace::Full { .. }) => {}
+            Err(NoRoom::Full { .. }) => {}
         }
         let most = Largest::of(router, self.requests);
         if self.requests > most.requests {
@@ -104,29 +104,29 @@ impl RoutingHints {
         if self.tokens <= most.tokens {
             return Err(ErrorResponse::Saturated);
         }
-        (self.take_with(most.tokens, router, tried)).map_err(|no_place| match no_place {
-            NoPlace::Full { .. } => ErrorResponse::Saturated,
-            NoPlace::Other(refusal) => refusal,
+        (self.take_with(most.tokens, router, tried)).map_err(|no_room| match no_room {
+            NoRoom::Full { .. } => ErrorResponse::Saturated,
+            NoRoom::Other(error) => error,
         })
     }
 
-    fn take_with(&self, tokens: u32, router: &Router, tried: &[EngineId]) -> Result<Permits, NoPlace> {
+    fn take_with(&self, tokens: u32, router: &Router, tried: &[EngineId]) -> Result<Permits, NoRoom> {
         let others = self.requests - 1;
-        // What does not divide evenly is the first one's.
+        // The first sequence takes the remainder.
         let of_each = tokens / self.requests;
         let of_first = tokens - of_each * others;
         let mut tried = tried.to_vec();
         let mut is_full = false;
-        // Each time round there is an engine less to choose, so this ends.
+        // Each round leaves out one more engine, so the loop ends.
         loop {
             let mut closed = tried.clone();
-            // Several are not tried where there is no room for them now: it would take places from others for a
-            // moment.
-            match (others > 0).then(|| Room::look(router, self.requests, tokens, &tried)) {
+            // A batch is not tried where it has no room now: a failed try would keep other requests out for
+            // a moment.
+            match (others > 0).then(|| Room::find(router, self.requests, tokens, &tried)) {
                 Some(Room::But(full)) => closed.extend(full),
                 Some(Room::Nowhere(nearest)) => {
-                    if let Some(places) = self.take_nowhere(tokens, router, nearest)? {
-                        return Ok(places);
+                    if let Some(permits) = self.take_at_nearest(tokens, router, nearest)? {
+                        return Ok(permits);
                     }
                     tried.push(nearest);
                     continue;
@@ -139,14 +139,14 @@ impl RoutingHints {
             }
             let first = match router.frontend.route_with(&request) {
                 Ok(permit) => permit,
-                Err(RouteError::Saturated { passes, .. }) => return Err(NoPlace::Full { passes }),
+                Err(RouteError::Saturated { passes, .. }) => return Err(NoRoom::Full { passes }),
                 Err(RouteError::Unavailable(_)) if is_full => {
-                    return Err(NoPlace::Full { passes: true });
+                    return Err(NoRoom::Full { passes: true });
                 }
                 Err(RouteError::Unavailable(_)) => {
-                    return Err(NoPlace::Other(ErrorResponse::NoEngine));
+                    return Err(NoRoom::Other(ErrorResponse::NoEngine));
                 }
-                Err(error) => return Err(NoPlace::Other(ErrorResponse::Table(error.into()))),
+                Err(error) => return Err(NoRoom::Other(ErrorResponse::Table(error.into()))),
             };
             let request = Request::new().tokens(of_each).pin(first.engine());
             let others = match others {
@@ -160,29 +160,30 @@ impl RoutingHints {
                         _others: others,
                     });
                 }
-                // Others were faster.
+                // Other requests were faster.
                 Err(RouteError::Saturated {
                     cap: Cap::EngineRequests | Cap::EngineTokens,
                     ..
                 }) => is_full = true,
-                Err(RouteError::Saturated { passes, .. }) => return Err(NoPlace::Full { passes }),
-                // Drained or gone since the first one was placed.
+                Err(RouteError::Saturated { passes, .. }) => return Err(NoRoom::Full { passes }),
+                // The engine was drained or removed since the first sequence was placed.
                 Err(RouteError::Unavailable(_) | RouteError::NoSuchEngine { .. }) => {}
-                Err(error) => return Err(NoPlace::Other(ErrorResponse::Table(error.into()))),
+                Err(error) => return Err(NoRoom::Other(ErrorResponse::Table(error.into()))),
             }
             tried.push(first.engine());
         }
     }
 
-    /// Asks the table for all at once where there is no room: so it counts a refusal, and returns what the dead
-    /// hold. The places, if that or others have made room meanwhile; none if the engine has gone meanwhile.
-    fn take_nowhere(
+    /// Asks the table for the whole batch although there was no room: so the table counts a refusal, and
+    /// reaps dead frontends. Returns the permits if there is room by then, and `None` if the engine has
+    /// left meanwhile.
+    fn take_at_nearest(
         &self,
         tokens: u32,
         router: &Router,
         engine: EngineId,
-    ) -> Result<Option<Permits>, NoPlace> {
-        // No less than there is no room for.
+    ) -> Result<Option<Permits>, NoRoom> {
+        // Rounded up, so that this asks for no less than what had no room.
         let of_each = tokens.div_ceil(self.requests);
         let request = Request::new().tokens(of_each).pin(engine);
         let placed = (router.frontend).route_many_with(self.requests as usize, &request);
@@ -191,24 +192,24 @@ impl RoutingHints {
                 first,
                 _others: permits,
             })),
-            Err(RouteError::Saturated { passes, .. }) => Err(NoPlace::Full { passes }),
+            Err(RouteError::Saturated { passes, .. }) => Err(NoRoom::Full { passes }),
             Err(RouteError::Unavailable(_) | RouteError::NoSuchEngine { .. }) => Ok(None),
-            Err(error) => Err(NoPlace::Other(ErrorResponse::Table(error.into()))),
+            Err(error) => Err(NoRoom::Other(ErrorResponse::Table(error.into()))),
         }
     }
 }
 
-/// Why no places were taken.
+/// Why no permits were taken.
 #[derive(Debug)]
-enum NoPlace {
-    /// There is no room. `passes`: for as much, there may be later.
+enum NoRoom {
+    /// There is no room. `passes`: there may be room for as much later.
     Full {
         passes: bool,
     },
     Other(ErrorResponse),
 }
 
-/// Whether a body is a picture, a sound or a film, or a form with files.
+/// Whether a body is an image, audio or video, or a form with files.
 fn is_media(headers: &HeaderMap) -> bool {
     let kind = headers
         .get(CONTENT_TYPE)

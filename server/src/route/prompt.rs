@@ -1,9 +1,9 @@
-//! What can be told of the work in a request from its body, in the forms that engines know: OpenAI's for
-//! completions, chats, responses and embeddings, and those for scores and ranks.
+//! Estimates the work in a request from its body, in the forms that engines know: OpenAI's for completions,
+//! chats, responses and embeddings, and those for scores and ranks.
 //!
-//! The body is read in one pass, without being copied; if it is none for a strict reader, once more as engines
-//! in Python take it. Nothing in it is an error here, for whether a request makes sense is for the engine to
-//! say; but what could not be counted is refused.
+//! The body is read in one pass, without a copy; if a strict reader refuses it, once more as engines in
+//! Python read it. No content is an error here, since the engine decides what makes sense; but a prompt
+//! that cannot be counted is refused.
 
 use crate::message::error_response::ErrorResponse;
 use crate::route::answer_count::AnswerCount;
@@ -11,10 +11,10 @@ use crate::route::json;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::{fmt, mem};
 
-/// The tokens that a picture, a sound, a film or a file counts, whatever its size.
+/// The tokens that an image, audio, a video or a file counts, whatever its size.
 pub(crate) const MEDIA_TOKENS: u64 = 1_000;
 
-/// The most lists and objects within one another in a prompt: less than the reader of JSON stands.
+/// The most lists and objects within one another in a prompt: fewer than the JSON reader allows.
 const MOST_LEVELS: u32 = 100;
 
 /// A prompt has more levels, so its content cannot be counted.
@@ -23,18 +23,17 @@ const TOO_DEEP: ErrorResponse = ErrorResponse::TooDeep { most: MOST_LEVELS };
 /// What an engine will run for a request.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) struct Prompt {
-    /// Sequences: the prompts, times the answers to each.
+    /// Sequences: the number of prompts, times the answers to each.
     pub(crate) requests: u64,
-    /// Their tokens, as many for each: one for every four bytes of text, as many as there are of those that
-    /// are given by number, and [`MEDIA_TOKENS`] for all else.
+    /// The tokens of all sequences, the same number for each: one for every four bytes of text, one for
+    /// each token id, and [`MEDIA_TOKENS`] for everything else.
     pub(crate) tokens: u64,
-    /// The first bytes of its text.
+    /// The first bytes of the text.
     pub(crate) beginning: Vec<u8>,
 }
 
 impl Prompt {
-    /// Of a body that is there whole. One in which no prompt is found counts, and begins, with all its
-    /// bytes.
+    /// Reads a whole body. A body without a prompt counts all its bytes as text.
     pub(crate) fn read(body: &[u8], beginning: usize) -> Result<Self, ErrorResponse> {
         let mut found = Found::read(body, beginning);
         if !found.is_json && json::begins_object(body) {
@@ -49,7 +48,7 @@ impl Prompt {
         })
     }
 
-    /// Of a body of so many bytes that is not read.
+    /// Estimates a body of this length of which only a part was seen.
     pub(crate) fn unread(seen: &[u8], length: u64, beginning: usize) -> Self {
         Self {
             requests: 1,
@@ -58,7 +57,7 @@ impl Prompt {
         }
     }
 
-    /// Of a body that is a picture, a sound or a film, or a form with files.
+    /// Estimates a body that is an image, audio or video, or a form with files.
     pub(crate) fn of_media() -> Self {
         Self {
             requests: 1,
@@ -68,32 +67,33 @@ impl Prompt {
     }
 }
 
-/// What was found so far. An engine takes one field that has prompts, and which one is its endpoint's: the most
-/// prompts and the longest count. Lengths are in quarters of a token.
+/// What was found so far. Of several fields with prompts an engine takes one, which depends on its
+/// endpoint; here the most prompts and the greatest length count. Lengths are in quarters of a token.
 #[derive(Debug, Default)]
 struct Found {
     is_json: bool,
     is_too_deep: bool,
-    /// Whether there is a field that has prompts.
+    /// Whether there is a field with prompts.
     has_prompt: bool,
-    /// Of `prompt` and `input`, and of `messages`, to which a chat adds its documents.
+    /// Prompts and length of `prompt` and `input`, and the length of `messages`, to which a chat adds its
+    /// documents.
     prompts: u64,
     longest: u64,
     chat: Option<u64>,
-    /// Texts that are compared with another one each, how many if they are no objects, and their length.
+    /// Texts that are each compared with the query, how many of them are not objects, and their length.
     pairs: u64,
     pairs_of_texts: u64,
     compared: u64,
-    /// The length of the other one, which goes with each of them.
+    /// The length of the query, which goes with each of these texts.
     query: u64,
-    /// Prompts that are given as what a model makes of them, beside the others.
+    /// Prompts that are given as embeddings, beside the others.
     embedded: u64,
-    /// The length of the field that is being read.
+    /// The length so far of the field that is being read.
     length: u64,
     /// Answers to each prompt.
     answers: u64,
     beginning: Vec<u8>,
-    /// Bytes that may still be kept of the beginning.
+    /// How many bytes of the beginning may still be kept.
     room: usize,
 }
 
@@ -110,7 +110,8 @@ impl Found {
     }
 
     fn prompt(self) -> Prompt {
-        // Texts beside a chat are for a rank, since those of a chat are objects: parts of its one prompt.
+        // Beside a chat, texts are for a rank. The documents of a chat are objects, which are parts of its
+        // one prompt.
         let pairs = match self.chat {
             Some(_) => self.pairs_of_texts,
             None => self.pairs,
@@ -129,7 +130,7 @@ impl Found {
         }
     }
 
-    /// Reads the value of a field: what it holds, and its length.
+    /// Reads the value of a field. Returns its elements and its length.
     fn field<'de, A: MapAccess<'de>>(&mut self, map: &mut A) -> Result<(Elements, u64), A::Error> {
         self.length = 0;
         let mut elements = Elements::default();
@@ -175,7 +176,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
                     found.chat = found.chat.max((!elements.is_null).then_some(length));
                 }
                 Field::Embedded => {
-                    let room = mem::take(&mut found.room); // its text is none
+                    let room = mem::take(&mut found.room); // an embedding has no text
                     let read = found.field(&mut map);
                     found.room = room;
                     let (elements, _) = read?;
@@ -205,7 +206,7 @@ impl<'de> Visitor<'de> for Fields<'_> {
     }
 }
 
-/// Names of fields that matter, in a request or in a part of a prompt.
+/// The fields that matter, in a request or in a part of a prompt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Field {
     Prompt,
@@ -216,7 +217,7 @@ enum Field {
     Answers,
     /// The text of a message, or of a part of it.
     Text,
-    /// What is not text.
+    /// An image, audio, a video or a file.
     Media,
     Other,
 }
@@ -255,18 +256,18 @@ impl Visitor<'_> for Name {
     }
 }
 
-/// What is in a field that may be one prompt, or a list of them.
+/// The elements of a field that may be one prompt, or a list of prompts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Elements {
     is_null: bool,
     is_list: bool,
     count: u64,
-    /// How many of them are texts, or lists themselves.
+    /// How many elements are texts, or lists themselves.
     texts: u64,
 }
 
 impl Elements {
-    /// Prompts, if each element of a list is one.
+    /// Counts the prompts, if each element of a list is one.
     fn each(self) -> u64 {
         match (self.is_null, self.is_list) {
             (true, _) => 0,
@@ -275,7 +276,8 @@ impl Elements {
         }
     }
 
-    /// Prompts, if those are texts or lists. Numbers are the tokens of one prompt, and objects its parts.
+    /// Counts the prompts, if only texts and lists are prompts. Numbers are the tokens of one prompt, and
+    /// objects its parts.
     fn if_texts(self) -> u64 {
         match self.texts == self.count {
             true => self.each(),
@@ -288,9 +290,9 @@ impl Elements {
 struct Part<'a> {
     found: &'a mut Found,
     elements: &'a mut Elements,
-    /// Lists and objects around it.
+    /// How many lists and objects are around it.
     levels: u32,
-    /// Whether it is an element of the list that the field is.
+    /// Whether it is an element of the list in the field.
     is_element: bool,
 }
 
@@ -304,7 +306,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// A part of this one.
+    /// Returns the reader of a part of this part.
     fn inner(&mut self, is_element: bool) -> Part<'_> {
         Part {
             found: self.found,

@@ -1,4 +1,4 @@
-//! What room there is, as of a look at the table: nothing is counted for it.
+//! How much room the engines have, read from the table. Nothing is counted for that.
 
 use crate::message::error_response::ErrorResponse;
 use crate::route::Router;
@@ -7,17 +7,17 @@ use headcount::{EngineId, EngineState, EngineView, View};
 /// Where there is room for several requests at one engine.
 #[derive(Debug)]
 pub(crate) enum Room {
-    /// At the active engines but for these.
-    But(Vec<EngineId>),
-    /// Nowhere. This engine is the nearest to having it.
+    /// At the active engines except these.
+    But(Vec<usize>),
+    /// At no engine. This one lacks least.
     Nowhere(EngineId),
-    /// There is no engine that takes requests.
+    /// No engine takes requests.
     NoEngine,
 }
 
 impl Room {
-    /// The room for so many requests, and tokens of all of them, at an engine that is not closed.
-    pub(crate) fn look(router: &Router, requests: u32, tokens: u32, closed: &[EngineId]) -> Self {
+    /// Finds room for so many requests with so many tokens in all, at one engine that is not closed.
+    pub(crate) fn find(router: &Router, requests: u32, tokens: u32, closed: &[EngineId]) -> Self {
         let view = router.table.view();
         let active = (view.engines.iter())
             .filter(|e| e.state == EngineState::Active && !closed.contains(&e.id));
@@ -38,12 +38,12 @@ impl Room {
     }
 }
 
-/// What is left below a cap.
+/// Returns how much is left below a cap.
 fn left(count: u64, cap: Option<u32>) -> u64 {
     cap.map_or(u64::MAX, |cap| u64::from(cap).saturating_sub(count))
 }
 
-/// What is left below the caps of all engines together, in requests and in tokens.
+/// Returns how many requests and tokens are left below the caps of all engines together.
 fn left_in_all(view: &View) -> (u64, u64) {
     let total = |count: fn(&EngineView) -> u32| -> u64 {
         let engines = view.engines.iter();
@@ -55,7 +55,7 @@ fn left_in_all(view: &View) -> (u64, u64) {
     )
 }
 
-/// Whether a request would be refused now, whatever it asks for.
+/// Fails if every request would be refused now.
 pub(crate) fn check(router: &Router) -> Result<(), ErrorResponse> {
     let view = router.table.view();
     let mut active = (view.engines.iter()).filter(|engine| engine.state == EngineState::Active);
@@ -72,11 +72,11 @@ pub(crate) fn check(router: &Router) -> Result<(), ErrorResponse> {
     }
 }
 
-/// The most that one request can ever be given, when nothing else is in flight.
+/// The largest request that ever has room, when no other request is in flight.
 #[derive(Debug)]
 pub(crate) struct Largest {
     pub(crate) requests: u32,
-    /// Where so many requests have room.
+    /// At engines that have room for its sequences.
     pub(crate) tokens: u32,
 }
 

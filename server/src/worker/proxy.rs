@@ -1,4 +1,4 @@
-//! One request, from its head to the head of its answer.
+//! Passes on one request, from its head to the head of its answer.
 
 use crate::client::socket::{Client, ClientLeft};
 use crate::engine::dial;
@@ -24,9 +24,10 @@ use std::error::Error;
 use std::io;
 use std::sync::Arc;
 
-/// The body of what clients are answered: an engine's, or one of our own.
+/// The body of an answer to a client: the engine's, or one of our own.
 pub(crate) type Reply = Either<Full<Bytes>, ResponseBody>;
 
+/// Answers a request, unless its client leaves first.
 pub(crate) async fn answer(
     worker: Arc<Worker>,
     client: Client,
@@ -41,7 +42,7 @@ pub(crate) async fn answer(
     Ok(answer.unwrap_or_else(|error| error.into_response().map(Either::Left)))
 }
 
-/// The answer to a request: a page of ours, or what an engine says.
+/// Answers a request with one of our own pages, or with the answer of an engine.
 async fn forward(
     worker: &Worker,
     client: &Client,
@@ -53,28 +54,28 @@ async fn forward(
         None => check(worker, &head, &body).map(|()| None),
     });
     match checked {
-        // The server leaves out the body of an answer to HEAD.
+        // hyper leaves out the body of an answer to HEAD.
         Ok(Some(page)) => return Ok(page(&worker.pages).map(Either::Left)),
         Ok(None) => {}
-        Err(refusal) => {
-            // A client that asks first has nothing under way, and to take it in would be to ask for it.
+        Err(error) => {
+            // A client that waits for 100 has sent no body yet, and reading would ask for it.
             if !framing::is_expecting(&head) {
                 upload::discard(body).await;
             }
-            return Err(refusal);
+            return Err(error);
         }
     }
     let upload = Upload::hold(body, &worker.options).await?;
     match RoutingHints::read(&worker.router, &head.headers, &upload) {
         Ok(hints) => pass_on(worker, client, head, upload, &hints).await,
-        Err(refusal) => {
+        Err(error) => {
             upload.discard().await;
-            Err(refusal)
+            Err(error)
         }
     }
 }
 
-/// What can be said of a request for an engine before its body is there.
+/// Checks a request for an engine as far as possible before its body is there.
 fn check(worker: &Worker, head: &Parts, body: &Incoming) -> Result<(), ErrorResponse> {
     if asks_for_another_protocol(head) {
         return Err(ErrorResponse::Upgrade);
@@ -113,21 +114,21 @@ async fn pass_on(
     let mut message = Request::from_parts(head, upload);
     let mut tried = Vec::new();
     let mut failed = None;
-    // Each time round there is an engine less to try, so this ends.
+    // Each round leaves out one more engine, so the loop ends.
     loop {
-        let places = match hints.take(&worker.router, &tried) {
-            Ok(places) => places,
-            Err(refusal) => {
+        let permits = match hints.take(&worker.router, &tried) {
+            Ok(permits) => permits,
+            Err(error) => {
                 message.into_body().discard().await;
-                return Err(match (refusal, failed) {
-                    // What the last engine did says more.
+                return Err(match (error, failed) {
+                    // The failure of the last engine tells more.
                     (ErrorResponse::NoEngine, Some(failed)) => failed,
-                    (refusal, _) => refusal,
+                    (error, _) => error,
                 });
             }
         };
-        let engine = places.engine_name();
-        tried.push(places.engine());
+        let engine = permits.engine_name();
+        tried.push(permits.engine());
         if let Some(at) = &at {
             at.set(&engine);
         }
@@ -150,19 +151,19 @@ async fn pass_on(
                 }
                 let connection = (connection, is_clear);
                 let body =
-                    ResponseBody::new(body, worker, places, connection, client.clone(), ending);
+                    ResponseBody::new(body, worker, permits, connection, client.clone(), ending);
                 return Ok(Response::from_parts(head, Either::Right(body)));
             }
             Err(SendError::Unreachable(error, unsent)) => {
                 message = *unsent;
-                mark_down(worker, &places, &engine, &error, message.headers());
+                mark_down(worker, &permits, &engine, &error, message.headers());
             }
-            // No engine's fault; and the next one may have an address.
+            // No fault of the engine. The next engine may have an address.
             Err(SendError::NoAddress(error, unsent)) => {
                 failed = Some(ErrorResponse::NoConnection(error));
                 message = *unsent;
             }
-            Err(SendError::BrokeOff(error, again)) => match (cut_by_client(&error), again) {
+            Err(SendError::BrokeOff(error, again)) => match (error_of_upload(&error), again) {
                 (Some(cut), _) => return Err(cut.into()),
                 (None, Some(again)) => {
                     failed = Some(broke_off(with_causes(&error)));
@@ -179,38 +180,38 @@ async fn pass_on(
     }
 }
 
-/// An offer of another protocol may be ignored (RFC 9110, section 7.8), and is, as other proxies do. But who
-/// asks for a WebSocket cannot do without.
+/// Whether a request cannot do without another protocol: `CONNECT`, or a WebSocket. Other offers to change
+/// the protocol may be ignored (RFC 9110, section 7.8), and are, as other proxies do.
 fn asks_for_another_protocol(head: &Parts) -> bool {
-    let lists = |name, what: &str| {
+    let lists = |name, protocol: &str| {
         let values = head.headers.get_all(name).iter();
         values.filter_map(|value| value.to_str().ok()).any(|value| {
             value
                 .split(',')
-                .any(|item| item.trim().eq_ignore_ascii_case(what))
+                .any(|item| item.trim().eq_ignore_ascii_case(protocol))
         })
     };
     head.method == Method::CONNECT || lists(CONNECTION, "upgrade") && lists(UPGRADE, "websocket")
 }
 
-/// The path and query alone, for a client that has named the host as well.
+/// Returns the path and query of a target that names the host as well.
 fn to_origin(uri: &Uri) -> Uri {
     let path = uri.path_and_query().cloned();
-    // Of `http://host#fragment` hyper makes an empty path.
+    // hyper turns `http://host#fragment` into an empty path.
     let path = path.map(Uri::from).filter(|uri| !uri.path().is_empty());
     path.unwrap_or_default()
 }
 
-/// From now on no worker sends anything to this engine, until the parent finds it well again.
+/// Marks an engine down in the table, so no worker sends a request to it until a probe of the parent brings it up.
 fn mark_down(
     worker: &Worker,
-    places: &Permits,
+    permits: &Permits,
     engine: &str,
     error: &io::Error,
     request: &HeaderMap,
 ) {
-    // One that is drained or removed is not to come back by way of being down.
-    if let Ok(true) = worker.table.down_if_active(places.engine()) {
+    // A probe must not bring back an engine that was drained or removed.
+    if let Ok(true) = worker.table.down_if_active(permits.engine()) {
         let id = request.get(headers::REQUEST_ID).map(HeaderValue::as_bytes);
         let id = String::from_utf8_lossy(id.unwrap_or_default());
         say(format_args!(
@@ -220,7 +221,7 @@ fn mark_down(
     }
 }
 
-/// An error and all that led to it.
+/// Writes an error with its causes.
 fn with_causes(error: &hyper::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -231,8 +232,8 @@ fn with_causes(error: &hyper::Error) -> String {
     text
 }
 
-/// Whether an exchange has failed because the client did not send what it had announced.
-fn cut_by_client(error: &hyper::Error) -> Option<upload::UploadError> {
+/// Returns the error of the client's body, if that is why the request failed.
+fn error_of_upload(error: &hyper::Error) -> Option<upload::UploadError> {
     let mut source = error.source();
     while let Some(error) = source {
         if let Some(cut) = error.downcast_ref::<upload::UploadError>() {

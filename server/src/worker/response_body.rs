@@ -1,4 +1,4 @@
-//! The body of an answer, on its way to the client. It owns the places at the engine.
+//! The body of an engine's answer on its way to the client. It owns the permits of the request.
 
 use crate::client::socket::{Client, ClientLeft};
 use crate::engine::dial::Connection;
@@ -15,25 +15,25 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use thiserror::Error;
 
-/// Passes on what comes from the engine, piece by piece and as it comes.
+/// Passes on the engine's bytes as they come.
 ///
-/// The server drops it when the last byte has been passed on or the client has left, and with it the
-/// places. A connection whose answer was not read to its end is closed then, by which the engine
-/// learns that its answer is not waited for.
+/// The server drops this body, and with it the permits, when the last byte has been passed on or the client
+/// has left. If the answer was not read to its end, that closes the engine's connection, by which the
+/// engine learns that its answer is no longer wanted.
 pub(crate) struct ResponseBody {
     body: Incoming,
     idle_timeout: IdleTimeout,
     is_whole: bool,
-    /// Closed if it is not kept.
+    /// The engine's connection, which is closed unless it is kept.
     connection: Option<Connection>,
     /// The engine, if the connection can be used again.
     engine: Option<String>,
     idle: Arc<IdleConnections>,
-    /// What may cut it.
+    /// Ready when the answer is to be cut.
     cut: Pin<Box<dyn Future<Output = ResponseError> + Send>>,
-    /// The client, if it finds the end by the end of the connection.
+    /// The client, if it finds the end of the answer by the end of the connection.
     ends_by_close: Option<Client>,
-    _places: Permits,
+    _permits: Permits,
 }
 
 /// How the client finds the end of an answer whose length is not known before.
@@ -41,29 +41,29 @@ pub(crate) struct ResponseBody {
 pub(crate) enum Ending {
     /// By its last chunk.
     Marked,
-    /// By the end of the connection, as of old.
+    /// By the end of the connection, as in HTTP/1.0.
     Close,
 }
 
-/// Why an answer ended before its end. The client's connection is closed then, for its head is out.
+/// Why an answer was cut. The head is out already, so the client's connection is closed.
 #[derive(Debug, Error)]
 pub(crate) enum ResponseError {
     #[error("the engine has broken off: {0}")]
     BrokenOff(#[from] hyper::Error),
-    #[error("the engine has said nothing for {} s", limit.as_secs_f32())]
+    #[error("the engine has sent nothing for {} s", limit.as_secs_f32())]
     TooSlow { limit: Duration },
     #[error(transparent)]
     ClientLeft(#[from] ClientLeft),
-    #[error("this server ends")]
+    #[error("this server is ending")]
     Shutdown,
 }
 
 impl ResponseBody {
-    /// A connection that is clear can be used again.
+    /// `is_clear`: the engine's connection can be used again.
     pub(crate) fn new(
         body: Incoming,
         worker: &Worker,
-        places: Permits,
+        permits: Permits,
         (connection, is_clear): (Connection, bool),
         client: Client,
         ending: Ending,
@@ -85,11 +85,11 @@ impl ResponseBody {
             idle_timeout: IdleTimeout::new(worker.options.engine_idle_timeout),
             is_whole: false,
             connection: Some(connection),
-            engine: is_clear.then(|| places.engine_name()),
+            engine: is_clear.then(|| permits.engine_name()),
             idle: worker.engines.idle(),
             cut,
             ends_by_close,
-            _places: places,
+            _permits: permits,
         }
     }
 
@@ -132,7 +132,7 @@ impl Body for ResponseBody {
 
 impl Drop for ResponseBody {
     fn drop(&mut self) {
-        // The server does not ask for the end of a body whose length was said.
+        // hyper does not poll for the end of a body of known length.
         let is_whole = self.is_whole || self.body.is_end_stream();
         if let Some(client) = self.ends_by_close.take().filter(|_| is_whole) {
             client.has_what_the_close_ends();

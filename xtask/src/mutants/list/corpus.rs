@@ -1,4 +1,4 @@
-//! The API servers, where they would no longer be like nginx or HAProxy.
+//! `headcount-server`, where it would no longer be like nginx or HAProxy.
 
 use super::{Catcher, Mutant, fault};
 

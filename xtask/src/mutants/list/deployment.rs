@@ -58,7 +58,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "clients get the descriptors of what is begun",
         "server/src/client/descriptors.rs",
         &[("self.open.load(Relaxed) >= self.most", "false")],
-        Catcher::Test("http", "what_is_begun_has_descriptors"),
+        Catcher::Test("http", "requests_that_have_begun"),
     ),
     fault(
         "a connection is closed while its client still reads",

@@ -1,4 +1,4 @@
-//! What lies around the library: the API servers, the command, the Python package, the plugin.
+//! What lies around the library: `headcount-server`, the command, the Python package, the plugin.
 
 use super::{Catcher, Mutant, fault};
 
@@ -89,19 +89,19 @@ pub(super) const FAULTS: &[Mutant] = &[
             "headers.entry(FORWARDED_HOST).or_insert(host);",
             "headers.insert(FORWARDED_HOST, host);",
         )],
-        Catcher::Test("http", "what_another_proxy"),
+        Catcher::Test("http", "fields_of_another_proxy"),
     ),
     fault(
         "an empty id is an id",
         "server/src/message/headers.rs",
         &[(".filter(|id| !id.is_empty())", ".filter(|_| true)")],
-        Catcher::Test("http", "what_another_proxy"),
+        Catcher::Test("http", "fields_of_another_proxy"),
     ),
     fault(
         "the host of a target goes to the engine",
         "server/src/worker/proxy.rs",
         &[("    head.uri = to_origin(&head.uri);\n", "")],
-        Catcher::Test("http", "what_another_proxy"),
+        Catcher::Test("http", "fields_of_another_proxy"),
     ),
     fault(
         "a small body has no limit",
@@ -214,8 +214,8 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "the engine that broke off is asked again",
         "server/src/worker/proxy.rs",
-        &[("        tried.push(places.engine());\n", "")],
-        Catcher::Test("http", "who_broke_off"),
+        &[("        tried.push(permits.engine());\n", "")],
+        Catcher::Test("http", "an_engine_that_broke_off_is_not_asked"),
     ),
     fault(
         "weights of the list come later",
@@ -224,7 +224,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "Engine::named(&entry.name).weight(entry.weight)",
             "Engine::named(&entry.name)",
         )],
-        Catcher::Test("http", "what_the_list_says"),
+        Catcher::Test("http", "settings_in_the_list"),
     ),
     fault(
         "want of descriptors is an engine's fault",

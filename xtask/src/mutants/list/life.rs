@@ -64,7 +64,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "changes_of_caps(before.total, self.total)",
             "changes_of_caps(self.total, self.total)",
         )],
-        Catcher::Test("http", "what_another_process_changes"),
+        Catcher::Test("http", "changes_by_another_process"),
     ),
     fault(
         "a full pipe stops the process that writes",
@@ -112,7 +112,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "the end tells no client that it cuts its request",
         "server/src/worker/mod.rs",
         &[("    worker.ending.cut();\n", "")],
-        Catcher::Test("http", "what_the_time_for_the_end_cuts"),
+        Catcher::Test("http", "requests_cut_by_the_drain_timeout"),
     ),
     fault(
         "a second signal loses the lines of what it cuts",
@@ -154,6 +154,6 @@ pub(super) const FAULTS: &[Mutant] = &[
             "            _ => return Ok(not_found(&path)),\n",
             "            _ => {}\n",
         )],
-        Catcher::Test("http", "what_a_mock_engine_does_not_have"),
+        Catcher::Test("http", "an_unknown_path_of_a_mock_engine"),
     ),
 ];

@@ -1,4 +1,4 @@
-//! Requests and answers on their way through the API servers: framing, bodies, places, leaving.
+//! Requests and answers on their way through headcount-server: framing, bodies, places, leaving.
 
 use super::{Catcher, Mutant, fault};
 
@@ -10,7 +10,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "let _ = self.connection.stream.ready(Interest::PRIORITY).await;",
             "std::future::pending::<()>().await;",
         )],
-        Catcher::Test("http", "who_leaves_before_the_answer"),
+        Catcher::Test("http", "a_client_that_leaves_before_the_answer"),
     ),
     fault(
         "unread bytes are taken for leaving",
@@ -22,7 +22,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "an answer under way does not see its client leave",
         "server/src/worker/response_body.rs",
         &[("if next.is_pending()\n", "if next.is_ready()\n")],
-        Catcher::Test("http", "who_leaves_within_the_answer"),
+        Catcher::Test("http", "a_client_that_leaves_within_the_answer"),
     ),
     fault(
         "an answer that was cut looks whole to a client of old",
@@ -127,7 +127,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "waited.as_ref().map_or(Duration::ZERO, WaitedTime::so_far)",
             "waited.as_ref().map_or(Duration::ZERO, |_| Duration::ZERO)",
         )],
-        Catcher::Test("http", "who_keeps_an_engine_waiting"),
+        Catcher::Test("http", "a_client_that_keeps_an_engine_waiting"),
     ),
     fault(
         "a client that drips keeps its place",
@@ -136,7 +136,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "self.limit().saturating_sub(self.waited.so_far());",
             "self.limit();",
         )],
-        Catcher::Test("http", "who_keeps_an_engine_waiting"),
+        Catcher::Test("http", "a_client_that_keeps_an_engine_waiting"),
     ),
     fault(
         "a body is asked for that has no place",
@@ -190,13 +190,13 @@ pub(super) const FAULTS: &[Mutant] = &[
         "numbers that are none are no JSON",
         "server/src/route/json.rs",
         &[("push_str(number(word))", "push_str(word)")],
-        Catcher::Test("http", "what_python_takes_for_json"),
+        Catcher::Test("http", "json_as_python_accepts_it"),
     ),
     fault(
         "halves of surrogate pairs are no JSON",
         "server/src/route/json.rs",
         &[("(Some(0xD800..=0xDFFF), _) => ", "(Some(1), _) => ")],
-        Catcher::Test("http", "what_python_takes_for_json"),
+        Catcher::Test("http", "json_as_python_accepts_it"),
     ),
     fault(
         "a type that is not JSON hides JSON",
@@ -214,7 +214,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             ".or_else(|| fraction().map(|count| count as u64))",
             ".or_else(|| fraction().and(None))",
         )],
-        Catcher::Test("http", "what_python_takes_for_json"),
+        Catcher::Test("http", "json_as_python_accepts_it"),
     ),
     fault(
         "prompts that are embedded are one",
@@ -223,7 +223,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "\"prompt_embeds\" => Field::Embedded,",
             "\"prompt_embeds\" => Field::Other,",
         )],
-        Catcher::Test("http", "what_python_takes_for_json"),
+        Catcher::Test("http", "json_as_python_accepts_it"),
     ),
     fault(
         "texts that are ranked count as one, where there are messages too",
