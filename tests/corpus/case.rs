@@ -1,6 +1,6 @@
 //! A case of the corpus: the steps of its client and of its engine.
 
-/// An odd request or an odd answer, and all steps that show how a front takes it.
+/// An odd request or an odd answer, with all steps that show how a front treats it.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -9,7 +9,7 @@ pub(crate) struct Case {
     pub(crate) engine: Vec<Engine>,
     /// How many answers the client waits for, interim ones not counted.
     pub(crate) answers: usize,
-    /// For how many milliseconds the connection rests before the client finds out whether it is of use still.
+    /// How many milliseconds the connection rests before the client checks whether it can still be used.
     pub(crate) rest: u64,
     /// Whether all waits are cut short after a second: for cases in which a side is silent.
     pub(crate) is_impatient: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Case {
     pub(crate) because: Option<&'static str>,
 }
 
-/// What a client does, one after the other. Unless it leaves, it reads the answers after that.
+/// The steps of a client, one after the other. Unless it leaves, it then reads the answers.
 #[derive(Clone, Debug)]
 pub(crate) enum Client {
     Send(Vec<u8>),
@@ -25,11 +25,11 @@ pub(crate) enum Client {
     Pause(u64),
     /// Waits until the engine has got a whole head.
     UntilAsked,
-    /// Waits until anything of an answer is there.
+    /// Waits for the first byte of an answer.
     UntilAnswered,
-    /// The same, but for no longer than a second, as clients do that expect 100.
+    /// The same for at most a second, as clients do that expect 100.
     UntilAnsweredOrASecond,
-    /// `headcount-server` holds so many places now. Others are not asked.
+    /// Checks that the table of `headcount-server` counts so many requests now. Other fronts skip this.
     Holds(u32),
     HalfClose,
     Leave,
@@ -41,30 +41,30 @@ pub(crate) enum Client {
 pub(crate) enum Reads {
     All,
     Head,
-    /// It acts on a new connection as soon as that is there; the first one of the case only.
+    /// Acts as soon as there is a new connection; on the first one of the case only.
     Nothing,
 }
 
-/// What an engine does with each request, one after the other.
+/// The steps of an engine for each request, one after the other.
 #[derive(Clone, Debug)]
 pub(crate) enum Engine {
     Send(Vec<u8>),
-    /// Answers with the request line, in good order.
+    /// Answers properly, with the request line as the body.
     Echo,
     /// Milliseconds.
     Pause(u64),
     Close,
     Reset,
-    /// Waits until the front closes the connection, which is what an engine learns of a client's leaving.
+    /// Waits until the front closes the connection, by which an engine learns that the client has left.
     UntilTold,
 }
 
-/// A client that sends these bytes to an engine that answers in good order.
+/// A client that sends these bytes to an engine that answers properly.
 pub(crate) fn sends(name: &'static str, bytes: impl AsRef<[u8]>) -> Case {
     does(name, [say(bytes)])
 }
 
-/// A client that does this, with an engine that answers in good order.
+/// A client with these steps, and an engine that answers properly.
 pub(crate) fn does(name: &'static str, client: impl Into<Vec<Client>>) -> Case {
     Case {
         name,
@@ -78,7 +78,7 @@ pub(crate) fn does(name: &'static str, client: impl Into<Vec<Client>>) -> Case {
     }
 }
 
-/// An engine that answers with these bytes to a request that is in good order.
+/// An engine that answers a proper request with these bytes.
 pub(crate) fn answers(name: &'static str, bytes: impl AsRef<[u8]>) -> Case {
     sends(name, "GET /a HTTP/1.1\r\nHost: t\r\n\r\n").engine([reply(bytes)])
 }
@@ -129,7 +129,7 @@ impl Case {
         self
     }
 
-    /// Whether the answers have no body because of what the client asks.
+    /// Whether the answers have no body because of the request's method.
     pub(crate) fn asks_for_head(&self) -> bool {
         matches!(self.client.first(), Some(Client::Send(bytes)) if bytes.starts_with(b"HEAD "))
     }

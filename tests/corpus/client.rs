@@ -1,4 +1,4 @@
-//! A client on a raw socket, which does what the case says, and tells what came of it.
+//! A client on a raw socket, which acts the steps of a case and observes the result.
 
 use crate::case::{Case, Client};
 use crate::engine::{Lane, PROBE};
@@ -12,30 +12,30 @@ use std::time::{Duration, Instant};
 
 /// How long a client waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it waits where none is expected.
+/// How long it waits if none is expected.
 const SHORT: Duration = Duration::from_secs(1);
 
-/// What a client has got.
+/// What a client has received.
 #[derive(Debug, Default)]
 pub(crate) struct Got {
     pub(crate) answers: Vec<Message>,
     pub(crate) end: End,
-    /// Faults, however the others behave.
+    /// Faults, whatever the other fronts do.
     pub(crate) wrongs: Vec<String>,
 }
 
-/// How a connection is when the client has done all that the case says.
+/// The state of a connection after all steps of the client.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The client went.
+    /// The client left.
     #[default]
     Left,
     /// Another request was answered on it.
     Kept,
     Closed,
-    /// It is of no use, and open.
+    /// It is open, and nothing more comes.
     Silent,
-    /// Instead of the answer to another request, something else came.
+    /// Something other than the answer to another request came.
     Odd(String),
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn act(
                 wire.set_patience(patience);
             }
             Client::UntilAnswered => {
-                // If nothing comes, reading below finds that.
+                // If nothing comes, the reading below notices.
                 let _ = wire.more();
             }
             Client::Holds(places) => {
@@ -89,7 +89,7 @@ pub(crate) fn act(
     got
 }
 
-/// Reads the answers, and finds out how the connection is then.
+/// Reads the answers, and finds the state of the connection after them.
 fn read(case: &Case, wire: &mut Wire, answers: &mut Vec<Message>) -> End {
     let mut left = case.answers;
     while left > 0 {
@@ -149,14 +149,14 @@ fn answer(wire: &mut Wire, has_no_body: bool) -> Result<Message, Stop> {
     Ok(answer)
 }
 
-/// Whether an answer says that the connection is of no further use.
+/// Whether an answer says that the connection ends.
 fn closes(answer: &Message) -> bool {
     let said = answer.all("connection").join(",").to_lowercase();
     let old = answer.start.starts_with("HTTP/1.0") && !said.contains("keep-alive");
     said.contains("close") || old || answer.framing == Framing::Close
 }
 
-/// Whether so many places are held: soon, if there are to be any, and for a while, if none.
+/// Whether the table counts so many requests: soon, if any are expected; for a while, if none are.
 fn holds(table: &Table, places: u32) -> Result<(), String> {
     let limit = Duration::from_secs(if places == 0 { 0 } else { 20 });
     let start = Instant::now();

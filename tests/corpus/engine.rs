@@ -1,4 +1,4 @@
-//! An engine on raw sockets, which does with each request what the case says.
+//! An engine on raw sockets, which acts the steps of a case for each request.
 
 use crate::case::{Case, Engine, Reads};
 use crate::message::{Framing, Message};
@@ -8,12 +8,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The target of the request by which a client finds out whether its connection is of use still.
+/// The target of the request by which a client checks whether its connection can still be used.
 pub(crate) const PROBE: &str = "/probe";
 
-/// How long an engine waits for the rest of a request, or to be told of a client's leaving.
+/// How long an engine waits for the rest of a request, or to learn that a client has left.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long it waits to be told where that is not expected.
+/// How long it waits to learn that if it is not expected to.
 const SHORT: Duration = Duration::from_secs(1);
 
 /// The engine of a lane, which acts one case after the other.
@@ -29,7 +29,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// The case that is being acted.
+/// The case that is acted now.
 #[derive(Debug, Default)]
 struct Now {
     case: Option<Arc<Case>>,
@@ -40,12 +40,12 @@ struct Now {
     first: usize,
     /// The other end of a connection of our own, until it is taken in.
     barrier: Option<SocketAddr>,
-    /// Connections on which the engine does what the case says.
+    /// Connections on which the engine acts the case.
     acting: usize,
     open: Vec<(usize, Arc<TcpStream>)>,
 }
 
-/// What the engine has seen in a case.
+/// The observations of the engine in a case.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) requests: Vec<Message>,
@@ -55,7 +55,7 @@ pub(crate) struct Seen {
     pub(crate) answered: usize,
     /// Whether the connection was closed before the answer was over, each time that was waited for.
     pub(crate) told: Vec<bool>,
-    /// Bytes that are no whole head.
+    /// Bytes that are not a whole head.
     pub(crate) pieces: Vec<Vec<u8>>,
 }
 
@@ -104,7 +104,7 @@ impl Lane {
         lane
     }
 
-    /// From now on this case is acted. `is_told_surely` if the front is expected to tell the engine of a client that
+    /// Acts this case from now on. `is_told_surely`: the front is expected to tell the engine of a client that
     /// leaves.
     pub(crate) fn begin(&self, case: &Arc<Case>, is_told_surely: bool) {
         let mut now = self.now();
@@ -134,7 +134,7 @@ impl Lane {
         drop(taken.unwrap());
     }
 
-    /// Waits until the engine has done all that the case says.
+    /// Waits until the engine has acted all steps of the case.
     pub(crate) fn wait_until_done(&self) {
         self.take_all_in();
         let limit = PATIENCE + Duration::from_secs(10);
@@ -149,7 +149,7 @@ impl Lane {
         );
     }
 
-    /// Ends what connections there are, waits until the front knows, and tells what was seen.
+    /// Ends all connections, waits until the front has noticed, and returns the observations.
     pub(crate) fn end(&self) -> Seen {
         // Connections that come from now on are closed at once.
         self.now().case = None;
@@ -157,7 +157,7 @@ impl Lane {
         for (how, limit) in [(Shutdown::Write, 3), (Shutdown::Both, 20)] {
             let mut now = self.now();
             for (_, stream) in &now.open {
-                // Fails if the other side is gone already.
+                // Fails if the other side has closed already.
                 let _ = stream.shutdown(how);
             }
             let limit = Instant::now() + Duration::from_secs(limit);

@@ -1,4 +1,4 @@
-//! The fronts of the engines: nginx, HAProxy and `headcount-server`, each with a port for every lane.
+//! The fronts: nginx, HAProxy and `headcount-server`, each with a port for every lane.
 
 use crate::engine::Lane;
 use headcount::Table;
@@ -18,10 +18,10 @@ use tempfile::TempDir;
 
 /// The largest body that nginx and `headcount-server` take.
 pub(crate) const MAX_BODY: usize = 100_000;
-/// What `headcount-server` holds of a body before it is passed on.
+/// How much of a body `headcount-server` collects before it passes the body on.
 pub(crate) const MAX_HELD: usize = 20_000;
 
-/// A program that the corpus is sent through.
+/// A program through which the corpus is sent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Kind {
     Nginx,
@@ -60,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// Where its program is, also if that is on root's path only.
+    /// Returns where the program is, even if only root's path has it.
     fn program(self) -> Option<PathBuf> {
         let name = match self {
             Self::Nginx => "nginx",
@@ -137,7 +137,7 @@ impl Front {
         let mut line = String::new();
         output.read_line(&mut line).unwrap();
         assert!(line.starts_with("listening on "), "{line:?}");
-        // Opened for reading only, so that looking at it does not reap.
+        // Opened for reading only, so the test does not reap.
         door.table = Some(Arc::new(Table::open_read_only(&table).unwrap()));
     }
 
@@ -145,7 +145,7 @@ impl Front {
         let log = directory.join("log");
         let output = File::create(&log).unwrap();
         command.stdout(output.try_clone().unwrap()).stderr(output);
-        // It has no lifeline, as `headcount-server` has, should this process be killed.
+        // Unlike `headcount-server`, it does not notice when this process is killed.
         // SAFETY: changes only what happens to this process when its parent's thread ends.
         let follow = || match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
             0 => Ok(()),

@@ -3,9 +3,9 @@
 use crate::case::{Case, Client, does, say, sends};
 use crate::fronts::MAX_BODY;
 
-/// Why headers are removed that others pass on.
+/// Why fields are removed that the others pass on.
 pub(crate) const HOP_BY_HOP: &str =
-    "what concerns one connection only is not passed on (RFC 9110, 7.6.1)";
+    "fields for one connection only are not passed on (RFC 9110, 7.6.1)";
 /// Why control characters are refused.
 pub(crate) const CONTROL: &str = "no value has control characters (RFC 9110, 5.5)";
 const WEBSOCKET: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
@@ -47,7 +47,7 @@ fn hosts() -> Vec<Case> {
             "a Host with two ports",
             "GET /a HTTP/1.1\r\nHost: t:1:2\r\n\r\n",
         )
-        .because("it names no host"),
+        .because("it is not a host"),
         sends(
             "a target with another host",
             "GET http://u/a HTTP/1.1\r\nHost: t\r\n\r\n",
@@ -102,7 +102,7 @@ fn request_lines() -> Vec<Case> {
             "GET /a HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n",
         ),
         sends("HTTP/1.2", "GET /a HTTP/1.2\r\nHost: t\r\n\r\n")
-            .because("1.0 and 1.1 are the versions that there are of HTTP/1"),
+            .because("HTTP/1 has the versions 1.0 and 1.1 only"),
         sends("HTTP/2.0", "GET /a HTTP/2.0\r\nHost: t\r\n\r\n"),
         sends("HTTP/3.7", "GET /a HTTP/3.7\r\nHost: t\r\n\r\n"),
         sends("http/1.1", "GET /a http/1.1\r\nHost: t\r\n\r\n"),
@@ -123,12 +123,12 @@ fn request_lines() -> Vec<Case> {
             "two spaces before the target",
             "GET  /a HTTP/1.1\r\nHost: t\r\n\r\n",
         )
-        .because("one space is what RFC 9112 (3) has; servers differ in what they make of two"),
+        .because("RFC 9112 (3) has one space; servers read two differently"),
         sends(
             "two spaces after the target",
             "GET /a  HTTP/1.1\r\nHost: t\r\n\r\n",
         )
-        .because("one space is what RFC 9112 (3) has; servers differ in what they make of two"),
+        .because("RFC 9112 (3) has one space; servers read two differently"),
         sends(
             "a tab before the target",
             "GET\t/a HTTP/1.1\r\nHost: t\r\n\r\n",
@@ -169,20 +169,20 @@ fn targets() -> Vec<Case> {
         with_target("two question marks", "/a??b?c"),
         with_target("a query and no path", "?a"),
         with_target("a fragment", "/a#b")
-            .because("a client must not send it (RFC 9112, 3.2), and no engine has a use for it"),
+            .because("a client must not send it (RFC 9112, 3.2), and engines have no use for it"),
         with_target("square brackets in the target", "/a[b]"),
         with_target("curly brackets in the target", "/a{b}"),
         with_target("angle brackets in the target", "/a<b>")
-            .because("no URI has these characters (RFC 3986); clients have to encode them"),
+            .because("no URI has these characters (RFC 3986); clients must encode them"),
         with_target("a quote in the target", "/a\"b"),
         with_target("a bar in the target", "/a|b"),
         with_target("a circumflex in the target", "/a^b"),
         with_target("a backtick in the target", "/a`b")
-            .because("no URI has these characters (RFC 3986); clients have to encode them"),
+            .because("no URI has these characters (RFC 3986); clients must encode them"),
         with_target("an apostrophe in the target", "/a'b"),
         with_target("brackets in the query", "/a?b[]={c}|d"),
         with_target("quotes and angle brackets in the query", "/a?b=\"c\"<d>^`")
-            .because("no URI has these characters (RFC 3986); clients have to encode them"),
+            .because("no URI has these characters (RFC 3986); clients must encode them"),
         with_target("no slash at its start", "a"),
         with_target("UTF-8 in the target", "/ä"),
         sends(
@@ -284,7 +284,7 @@ fn lines() -> Vec<Case> {
     ]
 }
 
-/// What concerns one connection only.
+/// Fields that concern one connection only.
 fn of_one_connection() -> Vec<Case> {
     let with = |name, lines: &str| {
         sends(
@@ -319,7 +319,7 @@ fn of_one_connection() -> Vec<Case> {
         with("TE: gzip", "TE: gzip"),
         with("Trailer", "Trailer: X-A").because(HOP_BY_HOP),
         with("an upgrade to WebSocket", WEBSOCKET)
-            .because("501 says what it is: connections are not handed over to other protocols"),
+            .because("connections are not handed over to other protocols, and 501 says so"),
         with(
             "an upgrade to h2c",
             "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA",

@@ -1,4 +1,4 @@
-//! Observations of a case, in a form that can be compared; and faults, however the others behave.
+//! Observations of a case, in a form that can be compared; and faults, whatever the other fronts do.
 
 use crate::case::Case;
 use crate::client::{self, End, Got};
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What came of a case at a front.
+/// The observation of a case at a front.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Observed {
-    /// What the client got.
+    /// What the client received.
     pub(crate) client: String,
-    /// What the engine got.
+    /// What the engine received.
     pub(crate) engine: String,
-    /// How often `headcount-server` took a place.
+    /// How many requests `headcount-server` counted.
     pub(crate) places: Option<u64>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn observe(
     door.engine.begin(case, is_told || kind == Kind::Ours);
     let mut got = client::act(case, door.address, &door.engine, table, is_silent);
     if case.leaves() {
-        // The front may pass on after the leaving what it got before.
+        // After the client has left, the front may still pass on earlier bytes.
         thread::sleep(Duration::from_millis(50));
     }
     door.engine.wait_until_done();
@@ -80,7 +80,7 @@ pub(crate) fn observe(
     (observed, wrongs)
 }
 
-/// Whether every place is given back, soon. The engine has not ended its connections then.
+/// Whether all counts return to zero soon, before the engine ends its connections.
 fn returns_to_zero(table: &Table) -> bool {
     let start = Instant::now();
     while headcount_tests::in_flight(table) != [0] {
@@ -92,7 +92,7 @@ fn returns_to_zero(table: &Table) -> bool {
     true
 }
 
-/// An answer that is short and looks whole, or that two readers may take for two things.
+/// Finds an answer that is short and looks whole, or that two readers may read differently.
 fn wrong_answers(case: &Case, got: &Got) -> Vec<String> {
     let mut wrongs = Vec::new();
     for answer in &got.answers {
@@ -110,7 +110,7 @@ fn wrong_answers(case: &Case, got: &Got) -> Vec<String> {
     wrongs
 }
 
-/// A request that an engine may read as two, or that the table has not counted.
+/// Finds a request that an engine may read as two, or that the table has not counted.
 fn wrong_requests(seen: &Seen, host: &str, places: u64) -> Vec<String> {
     let mut wrongs = Vec::new();
     for request in &seen.requests {
@@ -127,7 +127,7 @@ fn wrong_requests(seen: &Seen, host: &str, places: u64) -> Vec<String> {
         }
     }
     if seen.told.contains(&false) {
-        wrongs.push("the engine is not told that nobody waits any more".to_owned());
+        wrongs.push("the engine does not learn that its client has left".to_owned());
     }
     for piece in &seen.pieces {
         wrongs.push(format!("an engine got {}", in_short(piece)));
@@ -181,7 +181,7 @@ fn answer_in_short(answer: &Message) -> String {
     format!("{status}{body}{}{cut}", answer.others(&without))
 }
 
-/// A date that no front says on its own.
+/// A date that no front makes itself.
 pub(crate) const DATE: &str = "Fri, 01 Jan 1999 00:00:00 GMT";
 
 fn engine_got(seen: &Seen) -> String {
@@ -210,7 +210,7 @@ fn request_in_short(request: &Message) -> String {
     let body = match (request.framing, request.body.is_empty()) {
         (Framing::None, _) => String::new(),
         (framing, false) if request.is_whole => format!(" {framing} {}", request.body_in_short()),
-        // Of one that is cut, more or less may have come.
+        // Of a cut body, more or less may have come.
         (framing, _) => format!(" {framing}"),
     };
     let cut = if request.is_whole { "" } else { ", cut" };

@@ -5,7 +5,7 @@ use crate::case::Engine::{self, UntilTold};
 use crate::case::{Case, Client, does, reply, say};
 use crate::framing::{LARGE, TOO_SLOW};
 
-/// The beginning of an answer that goes on.
+/// The beginning of a longer answer.
 const STREAM: &str = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\
                       Transfer-Encoding: chunked\r\n\r\n6\r\ndata:1\r\n";
 const GET: &str = "GET /a HTTP/1.1\r\nHost: t\r\n\r\n";
@@ -76,12 +76,12 @@ fn half_closed() -> Vec<Case> {
             "half a body, and the sending side shut down",
             [say(POST), say("he"), HalfClose],
         )
-        .because("the client can read still, and is told that its body has broken off"),
+        .because("the client can still read, and learns that its body broke off"),
         does(
             "half the chunks, and the sending side shut down",
             [say(CHUNKED), say("2\r\nhe\r\n"), HalfClose],
         )
-        .because("the client can read still, and is told that its body has broken off"),
+        .because("the client can still read, and learns that its body broke off"),
         does(
             "the sending side shut down while waiting",
             [say(GET), UntilAsked, HalfClose],
@@ -136,7 +136,7 @@ fn left_early() -> Vec<Case> {
     ]
 }
 
-/// More than is held before it is passed on, and then nothing.
+/// More than the collected part of a body, and then nothing.
 fn left_in_large_bodies() -> Vec<Case> {
     let length = format!(
         "POST /a HTTP/1.1\r\nHost: t\r\nContent-Length: {}\r\n\r\n",

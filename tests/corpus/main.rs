@@ -1,18 +1,19 @@
 //! Odd requests and odd answers, sent through nginx, HAProxy and `headcount-server` in one run.
 //!
 //! `headcount-server` has to take a case as nginx or HAProxy takes it, or the case gives the reason, which goes into
-//! docs/server.md. However the others behave: no answer is short and looks whole, no engine can take a
-//! request for two, an engine is told when its client leaves, and every place comes back. Where nginx or
+//! docs/server.md. Whatever the others do: no answer is short and looks whole, no engine can read a
+//! request as two, an engine learns when its client leaves, and every count returns to zero. If nginx or
 //! HAProxy is not installed, their recorded observations count.
 //!
-//! - `case`: a case. Those that there are: `heads` and `framing` of requests, `leaving` of clients, `replies` of
-//!   engines, and their `moments`.
+//! - `case`: a case. There are these: `heads`, `framing` and `bodies` of requests, `leaving` of clients,
+//!   `reply_framing` and other `replies` of engines, and their `moments`.
 //! - `fronts`: starts nginx, HAProxy and `headcount-server`. `client` and `engine` act a case before and behind one,
 //!   by `wire` and `message`.
 //! - `judge`: observations in a form that can be compared, and faults.
 //! - `record`: the recorded observations. `HEADCOUNT_CORPUS=record` writes them anew, with the table in the
 //!   documentation; `HEADCOUNT_CORPUS=WORDS` acts only cases whose name contains these.
 
+mod bodies;
 mod case;
 mod client;
 mod engine;
@@ -25,6 +26,7 @@ mod message;
 mod moments;
 mod record;
 mod replies;
+mod reply_framing;
 mod wire;
 
 use case::Case;
@@ -81,7 +83,9 @@ fn cases() -> Vec<Arc<Case>> {
     let cases = [
         heads::cases(),
         framing::cases(),
+        bodies::cases(),
         leaving::cases(),
+        reply_framing::cases(),
         replies::cases(),
         moments::cases(),
     ];
@@ -134,7 +138,7 @@ fn act(cases: &[Arc<Case>], record: &Record, wanted: impl Fn(&Case) -> bool) -> 
     results.into_inner().unwrap()
 }
 
-/// What is wrong with `headcount-server` in a case, or with the case.
+/// Finds faults of `headcount-server` in a case, or of the case.
 fn faults_of(
     case: &Case,
     number: usize,

@@ -1,4 +1,4 @@
-//! Requests and answers, read strictly. Whatever another reader could read otherwise is noted.
+//! Requests and answers, read strictly. Parts that other readers could read differently are noted.
 
 use crate::wire::{Stop, Wire};
 use std::fmt;
@@ -15,11 +15,11 @@ pub(crate) struct Message {
     pub(crate) trailers: Vec<(String, String)>,
     /// Whether it ended as its framing says.
     pub(crate) is_whole: bool,
-    /// Parts that another reader could read otherwise.
+    /// Parts that another reader could read differently.
     pub(crate) doubts: Vec<String>,
 }
 
-/// By what the end of a body is found.
+/// How the end of a body is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Framing {
     None,
@@ -65,7 +65,7 @@ impl Message {
         Ok(message)
     }
 
-    /// By what its body ends, if it is a request.
+    /// Returns how the body of a request ends.
     fn framing(&mut self) -> Framing {
         let codings = self.all("transfer-encoding");
         let lengths = self.all("content-length");

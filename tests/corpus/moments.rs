@@ -1,4 +1,4 @@
-//! Answers at odd moments: engines that break off, that say more than they should, that are silent.
+//! Answers at odd moments: engines that break off, that send more than they should, that are silent.
 
 use crate::case::Engine::{Close, Echo, Pause, Reset, UntilTold};
 use crate::case::{Case, Client, Reads, answers, does, reply, say, sends};

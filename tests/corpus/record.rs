@@ -1,4 +1,4 @@
-//! The recorded observations, and the table in the documentation that is made of them.
+//! The recorded observations, and the table in the documentation that is made from them.
 
 use crate::case::Case;
 use crate::fronts::Kind;
@@ -66,7 +66,7 @@ impl Record {
         fs::write(document(), format!("{before}{BEGIN}{table}{END}{after}")).unwrap();
     }
 
-    /// Whether the documentation has the table that it should have.
+    /// Whether the table in the documentation is up to date.
     pub(crate) fn is_documented(&self, cases: &[Arc<Case>]) -> bool {
         documentation().1 == self.table(cases)
     }

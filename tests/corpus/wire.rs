@@ -6,12 +6,12 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Why there is no more to read.
+/// Why nothing more can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
     Ended,
     Reset,
-    /// Nothing came for as long as was waited.
+    /// Nothing came in time.
     Silent,
 }
 
@@ -32,7 +32,7 @@ impl Wire {
         }
     }
 
-    /// How long it is waited for more.
+    /// How long to wait for more.
     pub(crate) fn set_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
@@ -67,7 +67,7 @@ impl Wire {
         }
     }
 
-    /// All up to this mark, and the mark.
+    /// Takes everything up to this mark, with the mark.
     pub(crate) fn through(&mut self, mark: &[u8]) -> Result<Vec<u8>, Stop> {
         let mut from = 0;
         loop {
@@ -96,7 +96,7 @@ impl Wire {
         }
     }
 
-    /// Takes all up to the end.
+    /// Takes everything up to the end.
     pub(crate) fn rest(&mut self, into: &mut Vec<u8>) -> Stop {
         loop {
             into.append(&mut self.buffer);

@@ -1,4 +1,4 @@
-//! Connections and life of the API servers.
+//! Connections and life of `headcount-server`.
 
 use super::{Catcher, Mutant, fault};
 

@@ -183,7 +183,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a rest of text is no token",
-        "server/src/route/prompt.rs",
+        "server/src/route/prompt/mod.rs",
         &[(
             "length.div_ceil(prompts.saturating_mul(4))",
             "(length / prompts.saturating_mul(4))",
@@ -192,7 +192,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "of a long body only the beginning counts",
-        "server/src/route/prompt.rs",
+        "server/src/route/prompt/mod.rs",
         &[(
             "tokens: length.div_ceil(4),",
             "tokens: (seen.len() as u64).div_ceil(4),",
@@ -201,13 +201,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "tokens by number do not count",
-        "server/src/route/prompt.rs",
+        "server/src/route/prompt/part.rs",
         &[("        self.found.lengthen(4);\n", "")],
         Catcher::Test("http", "tokens_are_counted_wherever"),
     ),
     fault(
         "parts of a message do not count",
-        "server/src/route/prompt.rs",
+        "server/src/route/prompt/fields.rs",
         &[("\"content\" | \"text\" =>", "\"content\" =>")],
         Catcher::Test("http", "tokens_are_counted_wherever"),
     ),

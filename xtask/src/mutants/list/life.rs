@@ -1,4 +1,4 @@
-//! The life of the API servers: what they read at their start and again, and what they write.
+//! The life of `headcount-server`: what they read at their start and again, and what they write.
 
 use super::{Catcher, Mutant, fault};
 

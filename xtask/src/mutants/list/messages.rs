@@ -80,7 +80,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a batch counts as one",
-        "server/src/route/prompt.rs",
+        "server/src/route/prompt/mod.rs",
         &[(
             "let requests = prompts.saturating_mul(self.answers.max(1));",
             "let requests = prompts.min(1);",
@@ -179,7 +179,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "what only lenient readers take for JSON counts as one request",
-        "server/src/route/prompt.rs",
+        "server/src/route/prompt/mod.rs",
         &[(
             "if !found.is_json && json::begins_object(body) {",
             "if false {",
@@ -218,7 +218,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "prompts that are embedded are one",
-        "server/src/route/prompt.rs",
+        "server/src/route/prompt/fields.rs",
         &[(
             "\"prompt_embeds\" => Field::Embedded,",
             "\"prompt_embeds\" => Field::Other,",
@@ -227,13 +227,13 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "texts that are ranked count as one, where there are messages too",
-        "server/src/route/prompt.rs",
+        "server/src/route/prompt/mod.rs",
         &[("Some(_) => self.pairs_of_texts,", "Some(_) => 0,")],
         Catcher::Test("http", "a_request_counts_as_it_does_in_the_router"),
     ),
     fault(
         "what is nested too deeply to be counted counts as one",
-        "server/src/route/prompt.rs",
+        "server/src/route/prompt/mod.rs",
         &[("if found.is_too_deep {", "if false {")],
         Catcher::Test("http", "nested_too_deeply"),
     ),
