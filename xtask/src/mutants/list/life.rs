@@ -1,4 +1,4 @@
-//! The life of `headcount-server`: what they read at their start and again, and what they write.
+//! The life of `headcount-server`: what it reads at its start and at a reload, and what it writes.
 
 use super::{Catcher, Mutant, fault};
 
