@@ -35,8 +35,8 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
-    /// Returns the engine, as the table numbers it.
-    pub(crate) fn engine(&self) -> usize {
+    /// Returns the engine.
+    pub(crate) fn engine(&self) -> EngineId {
         self.first.engine()
     }
 
@@ -85,7 +85,11 @@ impl RoutingHints {
     ///
     /// More tokens than every cap are an estimate that went too far, or a prompt that the engine itself refuses.
     /// Such a request counts as many tokens as the largest cap, so it waits for an engine without other requests.
-    pub(crate) fn take(&self, router: &Router, tried: &[EngineId]) -> Result<Permits, ErrorResponse> {
+    pub(crate) fn take(
+        &self,
+        router: &Router,
+        tried: &[EngineId],
+    ) -> Result<Permits, ErrorResponse> {
         match self.take_with(self.tokens, router, tried) {
             Ok(permits) => return Ok(permits),
             Err(NoRoom::Other(error)) => return Err(error),
@@ -110,7 +114,12 @@ impl RoutingHints {
         })
     }
 
-    fn take_with(&self, tokens: u32, router: &Router, tried: &[EngineId]) -> Result<Permits, NoRoom> {
+    fn take_with(
+        &self,
+        tokens: u32,
+        router: &Router,
+        tried: &[EngineId],
+    ) -> Result<Permits, NoRoom> {
         let others = self.requests - 1;
         // The first sequence takes the remainder.
         let of_each = tokens / self.requests;

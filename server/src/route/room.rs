@@ -8,7 +8,7 @@ use headcount::{EngineId, EngineState, EngineView, View};
 #[derive(Debug)]
 pub(crate) enum Room {
     /// At the active engines except these.
-    But(Vec<usize>),
+    But(Vec<EngineId>),
     /// At no engine. This one lacks least.
     Nowhere(EngineId),
     /// No engine takes requests.
