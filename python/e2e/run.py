@@ -78,7 +78,7 @@ def with_the_plugin(directory: Path, model: Path, wanted: set[str]) -> None:
 
 
 def left_by_the_dead(path: Path) -> None:
-    view = headcount.Table.open_read_only(path).snapshot()
+    view = headcount.Table.open_read_only(path).view()
     counted = sum(engine.in_flight for engine in view.engines)
     print(f"  SIGKILL for all of it; its table still counts {counted} requests", flush=True)
     check(counted > 0, "nothing was in flight when it was killed")
@@ -104,7 +104,7 @@ def more_servers_than_ranks(directory: Path, model: Path) -> None:
     print("\n2 ranks, 4 API servers, with the plugin")
     server = Server(model, directory / "more.log", 2, 4, plugin=True)
     try:
-        check(len(server.table().snapshot().frontends) == 4, "not all API servers joined")
+        check(len(server.table().view().frontends) == 4, "not all API servers joined")
         asyncio.run(bursts_and_loop(server, 2, plugin=True))
         server.stop()
     finally:
@@ -178,7 +178,7 @@ class Peak:
     async def during(self, run: Awaitable[object]) -> object:
         task = asyncio.ensure_future(run)
         while not task.done():
-            now = sum(engine.in_flight for engine in self.table.snapshot().engines)
+            now = sum(engine.in_flight for engine in self.table.view().engines)
             self.most = max(self.most, now)
             await asyncio.sleep(0.005)
         return await task
@@ -207,7 +207,7 @@ def report(what: str, outcome: Outcome, peak: int | None = None) -> None:
 async def to_zero(server: Server, after: str) -> None:
     with suppress(TimeoutError):
         await until(lambda: sum(in_flight(server)) == 0)
-    view = server.table().snapshot()
+    view = server.table().view()
     counts = [engine.in_flight for engine in view.engines]
     tokens = sum(engine.tokens for engine in view.engines)
     print(f"  counted after {after}: {counts}, {tokens} tokens", flush=True)
@@ -215,7 +215,7 @@ async def to_zero(server: Server, after: str) -> None:
 
 
 def in_flight(server: Server) -> list[int]:
-    return [engine.in_flight for engine in server.table().snapshot().engines]
+    return [engine.in_flight for engine in server.table().view().engines]
 
 
 async def until(condition: Callable[[], bool], patience: float = 60.0) -> None:

@@ -61,7 +61,7 @@ def opened() -> headcount.Table:
         return headcount.Table.open_or_create(TABLE, engines=engines)
     except headcount.DiffersError:
         table = headcount.Table.open(TABLE)
-        view = table.snapshot()
+        view = table.view()
         if not any(frontend.alive for frontend in view.frontends):
             table.apply(engines)  # workers do so one after the other
         elif {engine.name for engine in view.engines} != set(ENGINES):
@@ -73,7 +73,7 @@ async def until_released(table: headcount.Table, slot: int) -> None:
     """Waits for requests that uvicorn has cut off just now, by its ``--timeout-graceful-shutdown``, to give back their
     places."""
     with anyio.move_on_after(2):
-        while any(it.slot == slot and it.in_flight for it in table.snapshot().frontends):
+        while any(it.slot == slot and it.in_flight for it in table.view().frontends):
             await anyio.sleep(0.01)
 
 

@@ -1,17 +1,17 @@
 """Exact in-flight counts in shared memory, for API-server processes that share LLM engines.
 
-All processes of a host that open one table route by the same count, no stale update can overwrite it,
-and a process that is killed leaves nothing behind.
+All processes of a host that open one table route by the same counts. No stale update can overwrite them, and
+what a killed process had in flight is taken off again.
 
     import headcount
 
     # In every API-server process: the same path, the same table.
     table = headcount.Table.open_or_create("/dev/shm/llama", engines=4)
-    frontend = table.join()  # until frontend.close(), or the end of a with block
+    frontend = table.join()  # this process's place, until frontend.close() or the end of a with block
 
-    with frontend.route(tokens=812) as permit:  # chosen and counted in one step
+    with frontend.route(tokens=812) as permit:  # the engine is chosen and the request counted in one step
         ...  # send the request to engine number permit.engine
-    # finished
+    # the request is finished
 """
 
 from headcount._engine import Engine, EngineId, EngineStats
@@ -37,6 +37,7 @@ from headcount._errors import (
     NotFoundError,
     OptionError,
     OwnerError,
+    PolicyError,
     PublisherHeldError,
     ReadOnlyError,
     SaturatedError,
@@ -64,12 +65,13 @@ from headcount._policy import PolicyName
 from headcount._view import (
     Changes,
     Difference,
+    Dimensions,
     EngineView,
     Fault,
     FrontendView,
+    PublicationView,
     Reaped,
     Refusals,
-    SnapshotView,
     Verification,
     View,
 )
@@ -82,6 +84,7 @@ __all__ = [
     "Deployment",
     "Difference",
     "DiffersError",
+    "Dimensions",
     "Engine",
     "EngineId",
     "EngineNameError",
@@ -111,7 +114,9 @@ __all__ = [
     "OptionError",
     "OwnerError",
     "Permit",
+    "PolicyError",
     "PolicyName",
+    "PublicationView",
     "Publisher",
     "PublisherHeldError",
     "ReadOnlyError",
@@ -120,7 +125,6 @@ __all__ = [
     "Refusals",
     "SaturatedError",
     "SizeError",
-    "SnapshotView",
     "SymlinkError",
     "Table",
     "TooManyStatsError",
@@ -133,7 +137,7 @@ __all__ = [
 ]
 
 for _name in __all__:
-    # Where users find them, and not where they are written: in tracebacks, and in what pickle keeps.
+    # Tracebacks and pickles then name the module in which users find it.
     if isinstance(_value := globals()[_name], type):
         _value.__module__ = __name__
 del _name, _value

@@ -1,4 +1,4 @@
-"""Engines to be put into a table, and what they say of themselves."""
+"""Engines, their identities and their statistics."""
 
 from __future__ import annotations
 
@@ -10,32 +10,35 @@ class Engine:
     """An engine to be put into a table."""
 
     name: str
-    """1 to ``MAX_NAME_LEN`` (232) bytes of printable text, the only one of its kind in the table; an address,
+    """1 to ``MAX_NAME_LEN`` (232) bytes of printable text, which no other engine of the table has; an address,
     say."""
     weight: float = 1.0
-    """How much it can do, compared with the others. A finite number above 0."""
+    """Its capacity, compared with the others. A finite number above 0."""
     max_in_flight: int | None = None
-    """The most requests in flight, from all frontends together. None for no cap; 0 takes nothing, and each request
-    for this engine alone raises ``SaturatedError``, whose ``passes`` is False."""
+    """The most requests in flight, from all frontends together. None: no cap. With 0 it takes no request: one that
+    only this engine could take raises ``SaturatedError``, whose ``passes`` is False."""
     max_tokens: int | None = None
-    """The most tokens in flight, from all frontends together. None for no cap; 0 takes requests without tokens
-    only."""
+    """The most tokens in flight, from all frontends together. None: no cap. With 0 it takes only requests without
+    tokens."""
 
 
 @dataclass(frozen=True, eq=False)
 class EngineId:
-    """The identity of one engine of a table: from ``Table.add``, ``Table.find`` or an ``EngineView``.
+    """The identity of one engine of a table: from ``Table.add``, ``Table.find``, ``Permit.engine_id`` or an
+    ``EngineView``.
 
-    It can be used wherever an engine's number can, and is equal to its number:
-    ``permit.engine == table.find("a")``. But a number stands for the engine that has it now, and is given
-    to another when that one is gone. A call that changes an engine, or a ``pin``, that is given an id acts on
-    that very engine, or raises ``NoSuchEngineError``. Two ids are equal if they are of the same engine.
+    Each engine has a number, its index into lists of your own. When it is gone, the table gives the number to another
+    engine. Its id is never another's. So a call that is given a number acts on the engine that has it now; one
+    that is given an id acts on that very engine, or raises ``NoSuchEngineError``.
+
+    An id can be used wherever a number can, and is equal to its number: ``permit.engine == table.find("a")``. Two ids
+    are equal if they are of the same engine.
     """
 
     index: int
     """The engine's number."""
     generation: int
-    """A number that differs for all engines that ever have that ``index``."""
+    """A number that differs among all engines that ever have that ``index``."""
 
     def __index__(self) -> int:
         return self.index
@@ -48,7 +51,7 @@ class EngineId:
         return NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self.index)  # as of the number that it is equal to
+        return hash(self.index)  # that of the number, to which it is equal
 
     def __str__(self) -> str:
         return f"@{self.index}"
@@ -56,7 +59,7 @@ class EngineId:
 
 @dataclass(frozen=True)
 class EngineStats:
-    """What an engine says of itself."""
+    """The statistics of an engine, as it reports them."""
 
     waiting: int = 0
     """Requests in its queue."""
@@ -65,5 +68,5 @@ class EngineStats:
     kv_usage: float = 0.0
     """The share of its KV cache that is in use, from 0 to 1."""
     in_flight: int | None = None
-    """What the table counted on it when it was sampled, for the policy ``open``. None: as counted when
-    this is published."""
+    """What the table counted as in flight on it when it was sampled, for the policy ``open``. None: the count at the
+    time of the publication."""

@@ -1,8 +1,7 @@
-"""What can go wrong: one class for each kind of error, all of them under ``Error``.
+"""The errors of this package: a class for each kind, all of them under ``Error``.
 
-The class for the library's ``Error::X`` is ``XError``. The message of each says what was found, what
-was expected, and what to do about it. Nothing is changed by a call that raises, and the table works on
-as before.
+The class for the Rust library's ``Error::X`` is ``XError``. Each message says what was found, what was expected, and
+what to do about it. A call that raises changes nothing, and the table works on as before.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """Every error of this package that is not one of Python's own."""
+    """The base of all errors of this package. Wrong arguments raise Python's own TypeError and ValueError."""
 
 
 class _SystemError(Error, OSError):
-    # In the instance and not where ``OSError`` keeps them: the text stays the message, and pickle has them.
+    # Attributes of the instance, not arguments of ``OSError``: so ``str`` gives the message, and pickle keeps them.
     errno: int | None = None
     strerror: str | None = None
     filename: str | None = None
@@ -33,56 +32,66 @@ class _SystemError(Error, OSError):
 class SaturatedError(Error):
     """Every engine that could take the request is at its cap, or the table is at its own.
 
-    If it ``passes``, answer 503 with a Retry-After, or try again when a permit of yours was released. If it
-    does not, answer 400 or 413: to try again never helps.
+    If ``passes`` is True, answer 503 with a Retry-After, or try again when a permit of yours was released. If it is
+    False, answer 400 or 413: to try again never helps.
     """
 
     cap: Literal["engine_requests", "engine_tokens", "table_requests", "table_tokens"]
-    """The cap that is in the way."""
+    """The cap that refused the request."""
     passes: bool
-    """False: the request is larger than that cap allows even when nothing is in flight."""
+    """Whether waiting can help. False: the request is larger than that cap allows even when nothing is in flight."""
 
 
 class UnavailableError(Error):
-    """No engine can take the request: each is down, draining, removed, or excluded by it.
+    """No engine can take the request: each is down, draining, removed, or excluded by the request.
 
     Answer 503 with a Retry-After, or try again later.
     """
 
     engines: int
-    """Engines that were looked at: all of the table's, or the one that was pinned."""
+    """How many engines were looked at: all of the table's, or the one that was pinned."""
     down: int
-    """How many of these are down."""
+    """How many of them are down."""
     draining: int
-    """How many of these are draining."""
+    """How many of them are draining."""
     excluded: int
-    """How many of these are active, but excluded by the request."""
+    """How many of them are active, but excluded by the request."""
 
 
 class NoSuchEngineError(Error):
     """The table has no engine of that number, or the engine of that id was removed."""
 
     engine: int
+    """The number that was given, or that the engine of that id had."""
     removed: bool
-    """Whether it was named by its id, so that it was there once. Another that may have its number now was
+    """Whether the engine was given by its id, so that it was there once. Another engine may have its number now, and was
     left alone."""
 
 
 class ForkedError(Error):
-    """The handle was made by another process, of which this one is a forked child. Join anew."""
+    """The frontend or publisher belongs to the process that this one was forked from. Call ``Table.join`` or
+    ``Table.publisher`` in the child."""
+
+
+class PolicyError(Error, ValueError):
+    """There is no policy of that name."""
+
+    name: str
+    known: list[str]
+    """The names of all policies."""
 
 
 # -- Joining and publishing --------------------------------------------------------------------------
 
 
 class FrontendsFullError(Error):
-    """Every slot for a frontend belongs to a living process."""
+    """Every place for a frontend belongs to a living process."""
 
     max_frontends: int
 
 
 class PublisherHeldError(Error):
-    """Another process publishes. Try again when it is gone."""
+    """Another process is the publisher. Try again when it is gone."""
 
     pid: int
 
@@ -91,13 +100,16 @@ class TooManyStatsError(Error, ValueError):
     """More statistics than the table has engines."""
 
     found: int
+    """How many statistics were given."""
     engines: int
+    """How many the table takes."""
 
 
 class KvUsageError(Error, ValueError):
-    """A share of the KV cache that is not from 0 to 1."""
+    """A KV usage that is no share of the cache, from 0 to 1."""
 
     engine: int
+    """The number of the engine whose statistics have it."""
     found: float
 
 
@@ -105,7 +117,7 @@ class KvUsageError(Error, ValueError):
 
 
 class EnginesFullError(Error):
-    """No slot for another engine is free."""
+    """The table has no room for another engine."""
 
     max_engines: int
 
@@ -121,6 +133,7 @@ class NameTakenError(Error):
 
     name: str
     engine: int
+    """The number of that engine."""
 
 
 class WeightError(Error, ValueError):
@@ -130,7 +143,8 @@ class WeightError(Error, ValueError):
 
 
 class BusyError(Error):
-    """Another process has been changing the table's engines for seconds, and does not end."""
+    """Another process has been changing the table's engines for five seconds, and has not finished. It may be
+    stopped."""
 
     pid: int
 
@@ -146,43 +160,42 @@ class DeployedError(Error):
 
 
 class ExistsError(_SystemError, FileExistsError):
-    """Something is there already."""
+    """There is a file at the path already."""
 
 
 class NotFoundError(_SystemError, FileNotFoundError):
-    """Nothing is there."""
+    """There is no file at the path."""
 
 
 class OptionError(Error, ValueError):
-    """An option that a new table cannot have."""
+    """A value that an option of a new table cannot have."""
 
     option: str
     found: int
 
 
 class DiffersError(Error):
-    """The table at that path has other engines or caps than were asked for, and was last configured with others, too;
+    """The table at the path does not fit the options: it has other engines or caps and was last configured with others,
     or it was created with other sizes or another mode.
 
-    ``engine`` to ``asked`` are those of the first thing that differs. Nothing was changed; ``Table.apply`` changes
-    all but what a table was created with.
+    ``engine``, ``option``, ``found`` and ``asked`` are those of the first difference. ``Table.apply`` can change all but
+    the sizes and the mode.
     """
 
     path: Path
     differences: list[Difference]
-    """All that differs."""
+    """All differences."""
     engine: str | None
-    """The name of the engine that differs. None: the table itself."""
     option: str
-    """The option that differs. "engine": the engine is there and was not asked for, or the other way round."""
     found: str
     asked: str
 
 
 class NoSpaceError(_SystemError):
-    """The file system has no room for the table. Nothing was created."""
+    """The file system has no room for the table."""
 
     needed: int
+    """The bytes that the table takes."""
 
 
 class SymlinkError(Error):
@@ -192,26 +205,27 @@ class SymlinkError(Error):
 
 
 class NotATableError(Error):
-    """What is there is not a table."""
+    """The file at the path is not a table."""
 
     path: Path
     found: str
+    """What it is."""
 
 
 class VersionError(Error):
-    """A table of another version of the format."""
+    """The table has another version of the format than this package reads."""
 
     path: Path
 
 
 class ChecksumError(Error):
-    """The header was changed after its creation."""
+    """The header of the file was changed after its creation."""
 
     path: Path
 
 
 class GeometryError(Error):
-    """A header that names an impossible table."""
+    """The header of the file describes a table that cannot be."""
 
     path: Path
 
@@ -227,7 +241,7 @@ class OwnerError(_SystemError, PermissionError):
 
 
 class ModeError(_SystemError, PermissionError):
-    """The file is open to more users than its creator said."""
+    """More users may open the file than its creator has allowed."""
 
 
 class ReadOnlyError(Error):
@@ -235,8 +249,8 @@ class ReadOnlyError(Error):
 
 
 class IoError(_SystemError):
-    """The kernel refused something. Python's own class for that ``errno``, if there is one, catches it as well:
-    ``PermissionError``, ``NotADirectoryError`` and so on."""
+    """The kernel has refused an operation. If Python has a class of its own for that ``errno``, as ``PermissionError``
+    or ``NotADirectoryError``, the error is of that class, too."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _io_again, (self.errno, self.args), self.__dict__
@@ -244,7 +258,7 @@ class IoError(_SystemError):
 
 @cache
 def io(errno: int | None) -> type[IoError]:
-    """The class of an ``IoError`` with that number: it is one of Python's own, too."""
+    """Returns the class of an ``IoError`` with that number: a subclass of Python's own class for it, too."""
     own = type(OSError(errno, "")) if errno else OSError
     if own is OSError:
         return IoError

@@ -8,7 +8,7 @@ from typing import Final, Literal, NoReturn, final
 
 from headcount._engine import Engine, EngineId, EngineStats
 from headcount._policy import PolicyName
-from headcount._view import Changes, Difference, Reaped, Verification, View
+from headcount._view import Changes, Difference, Dimensions, Reaped, Verification, View
 
 __all__ = [
     "__version__",
@@ -31,16 +31,18 @@ MAX_IN_FLIGHT: Final[int]
 MAX_NAME_LEN: Final[int]
 
 _Engines = int | Sequence[Engine | str]
-_Which = int | EngineId
+_AnyEngine = int | EngineId
 
 @final
 class Table:
-    """A table that processes of one host share: exact in-flight counts and the last statistics of each
-    engine.
+    """A table that processes of one host share: exact in-flight counts and the last statistics of each engine.
 
-    Made by ``open_or_create``, ``create``, ``open``, ``open_read_only``, ``memfd`` or ``from_fd``. Put the
-    file on a tmpfs such as /dev/shm. A handle holds nothing in the table; only a Frontend, a Permit or
-    a Publisher does.
+    ``open_or_create``, ``create``, ``open``, ``open_read_only``, ``memfd`` and ``from_fd`` return one. Put the
+    file on a tmpfs such as /dev/shm. An open table takes no place in the file; a Frontend, a Publisher or a
+    Deployment does.
+
+    A method that takes an engine takes its number, which means the engine that has it at that moment, or its
+    EngineId, which means that very engine.
     """
 
     @staticmethod
@@ -50,7 +52,7 @@ class Table:
         *,
         max_engines: int | None = None,
         max_frontends: int | None = None,
-        lanes: int | None = None,
+        threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
         mode: int | None = None,
@@ -58,23 +60,26 @@ class Table:
     ) -> Table:
         """Opens the table at ``path``, or creates it if there is none.
 
-        Any number of processes may do so at once: they end in one table. Opening returns what dead
-        frontends held. Options that are given must fit an existing table: its engines by name, weight and
-        caps, in any order, its own caps, and the sizes and the mode that it was created with. Engines and
-        caps fit if they are those that the table has now, or those that it was last configured with, by its
-        creation or by ``apply``: a worker is started again after an operator has changed a cap in place, and
-        the operator's cap stands. What does not fit is named by DiffersError, and nothing is changed; ``apply``
-        brings the table to these options.
+        Any number of processes may do so at once: all get the same table. Opening also reaps dead frontends.
 
-        engines: how many (named "0", "1" and so on), or a list of Engine or of names; for a new table, 0 or
-        an empty list if they come later.
-        max_engines: room for so many, 1 to 4,096; default 64.
+        An existing table must fit the options that are given: its engines by name, weight and caps, in any
+        order; its own caps; and the sizes and the mode that it was created with. Engines and caps fit if the
+        table has them now, or if it was last configured with them, by its creation or by ``apply``. So a worker
+        can be started again after an operator has changed a cap in place, and the operator's cap stays. If an
+        option does not fit, DiffersError names it, and nothing is changed; ``apply`` brings the table to these
+        options.
+
+        engines: a number of engines, named "0", "1" and so on, or a list of Engine or of names. For a new
+        table, 0 or an empty list if engines are added later.
+        max_engines: how many engines the table has room for, 1 to 4,096; default 64.
         max_frontends: how many processes can join, 1 to 4,095; default 64.
-        lanes: how many threads of a process can route at the same instant without waiting; default 4.
-        max_in_flight, max_tokens: caps on all engines together; None, the default, for no cap. max_in_flight=0 takes
-        nothing, and max_tokens=0 only requests without tokens: others raise SaturatedError, whose ``passes`` is False.
+        threads: how many threads of each process can route without ever waiting for one another; all further
+        threads share one lane. Default 3.
+        max_in_flight, max_tokens: caps on all engines together; None, the default, for no cap. With
+        max_in_flight=0 the table takes no request, and with max_tokens=0 only requests without tokens: others
+        raise SaturatedError, whose ``passes`` is False.
         mode: permission bits of the file; default 0o600.
-        any_owner: open even a table that belongs to another user.
+        any_owner: whether to open a table that belongs to another user.
 
         Raises ExistsError, NotFoundError, NotATableError, SymlinkError, OwnerError, ModeError, VersionError,
         ChecksumError, GeometryError, SizeError, DiffersError, NoSpaceError, OptionError, EngineNameError,
@@ -87,28 +92,28 @@ class Table:
         *,
         max_engines: int | None = None,
         max_frontends: int | None = None,
-        lanes: int | None = None,
+        threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
         mode: int | None = None,
     ) -> Table:
-        """Creates a table at ``path``, on which nothing may lie yet. Options as for ``open_or_create``.
+        """Creates a table at ``path``, where no file may lie yet. Takes the options of ``open_or_create``.
 
         Raises ExistsError, NotFoundError, NoSpaceError, OptionError, EngineNameError, NameTakenError,
         WeightError, IoError.
         """
     @staticmethod
     def open(path: str | PathLike[str], *, any_owner: bool = False) -> Table:
-        """Opens the table at ``path``, whatever it was created with.
+        """Opens the table at ``path``, with the options that it has. Also reaps dead frontends.
 
         Raises NotFoundError, NotATableError, SymlinkError, OwnerError, ModeError, VersionError,
         ChecksumError, GeometryError, SizeError, IoError.
         """
     @staticmethod
     def open_read_only(path: str | PathLike[str], *, any_owner: bool = False) -> Table:
-        """Opens the table at ``path`` to look at it only: nothing in it is changed, not even by a reap.
+        """Opens the table at ``path`` for reading only: no call changes anything in it, and none reaps.
 
-        Raises as ``open``.
+        Raises the errors of ``open``.
         """
     @staticmethod
     def memfd(
@@ -116,37 +121,38 @@ class Table:
         *,
         max_engines: int | None = None,
         max_frontends: int | None = None,
-        lanes: int | None = None,
+        threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
     ) -> Table:
-        """Creates a table without a path. Hand its ``fileno()`` to children, by ``pass_fds`` of
-        ``subprocess`` say, and let them use ``from_fd``. Options as for ``open_or_create``.
+        """Creates a table without a path. Pass its ``fileno()`` to child processes, by ``pass_fds`` of ``subprocess``
+        say, and open it there by ``from_fd``. Takes the options of ``open_or_create``, but no mode.
 
         Raises NoSpaceError, OptionError, EngineNameError, NameTakenError, WeightError, IoError.
         """
     @staticmethod
     def from_fd(fd: int, *, any_owner: bool = False) -> Table:
-        """Opens the table behind a descriptor. The descriptor stays the caller's.
+        """Opens the table behind a descriptor, which stays open and the caller's.
 
-        Raises as ``open``, and OSError if the number is no open descriptor.
+        Raises the errors of ``open``, and OSError if the number is no open descriptor.
         """
     def join(self, policy: PolicyName = "in_flight", stale_after: float | None = None) -> Frontend:
-        """Takes a place in the table for this process, after returning what dead frontends held.
+        """Takes a place in the table for this process, after reaping dead frontends. Returns the Frontend.
 
         policy: how load is computed: in_flight, open, floor, tokens, round_robin or power_of_two.
-        stale_after: the age in seconds from which on a snapshot counts as absent; default 1.
+        stale_after: the age in seconds beyond which the policy ignores published statistics; default 1.
 
-        Raises FrontendsFullError, ReadOnlyError, IoError.
+        Raises PolicyError, FrontendsFullError, ReadOnlyError, IoError.
         """
     def publisher(self) -> Publisher:
-        """Becomes the publisher, if no living process is.
+        """Takes the right to publish statistics, if no living process has it. Returns the Publisher.
 
         Raises PublisherHeldError, ReadOnlyError, IoError.
         """
     def deploy(self) -> Deployment:
-        """Takes the table's deployment lock, if no living process has it. For the parent of a deployment, before it
-        changes anything; frontends do not need it.
+        """Takes the table's deployment lock, if no living process has it. Returns the Deployment.
+
+        The parent of a deployment calls this before it changes anything. Frontends do not need the lock.
 
         Raises DeployedError, ReadOnlyError, IoError.
         """
@@ -156,21 +162,20 @@ class Table:
         *,
         max_engines: int | None = None,
         max_frontends: int | None = None,
-        lanes: int | None = None,
+        threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
         mode: int | None = None,
     ) -> Changes:
         """Brings the table to these options while its frontends go on: adds and removes engines, and changes their
-        weights and caps and the table's own caps. Returns what was changed: Changes. Options as for
-        ``open_or_create``.
+        weights and caps and the table's own caps. Returns the Changes. Takes the options of ``open_or_create``.
 
-        An engine that is there already, by its name, keeps its state and what is in flight on it. Without
-        ``engines`` all stay as they are; a cap of the table that is not given is taken away. What a table was
-        created with cannot be changed.
+        An engine whose name the table has already keeps its state and what is in flight on it. Without
+        ``engines``, all engines stay as they are. A cap of the table that is not given is taken away. The sizes
+        and the mode cannot be changed.
 
-        Processes that apply at the same time do so one after the other. A table that a deployment serves is left to it
-        (DeployedError): that process calls ``Deployment.apply``.
+        Processes that apply at the same time do so one after the other. If another process is the table's
+        deployment, this raises DeployedError: only that process changes the table, by ``Deployment.apply``.
 
         Raises DeployedError, DiffersError, OptionError, EnginesFullError, EngineNameError, NameTakenError,
         WeightError, ReadOnlyError, BusyError, IoError.
@@ -181,158 +186,162 @@ class Table:
         *,
         max_engines: int | None = None,
         max_frontends: int | None = None,
-        lanes: int | None = None,
+        threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
         mode: int | None = None,
     ) -> list[Difference]:
-        """What ``apply`` would change now, in its order: a list of Difference, empty if nothing. Options as for
-        ``open_or_create``; an operator's change in place counts, whatever the table was last configured with.
+        """Returns what ``apply`` would change now, in its order. Takes the options of ``open_or_create``.
 
-        ``apply`` raises DiffersError, and changes nothing, if one of them cannot be changed
-        (``Difference.can_be_changed``). Options that no table can have are an error there, and not here.
-        A look, without a lock, which a table of ``open_read_only`` allows as well.
+        The options are compared with what the table has now, also where an operator has changed it in place. If
+        one of the differences cannot be changed (``Difference.can_be_changed``), ``apply`` raises DiffersError
+        and changes nothing. ``apply`` refuses options that no table can have; this does not. This takes no
+        lock, and works on a table of ``open_read_only``, too.
         """
-    def snapshot(self) -> View:
-        """A look at the whole table, for people and metrics: a View. Nothing waits for it."""
+    def view(self) -> View:
+        """Returns what the table holds now, for people and metrics. No other process waits for it."""
+    def dimensions(self) -> Dimensions:
+        """Returns the sizes and the mode that the table was created with, which never change."""
     def reap(self) -> Reaped:
-        """Returns to the engines what dead frontends held. Tells how much that was: a Reaped.
+        """Reaps dead frontends: takes their requests off the counts, and frees their places. Returns how much that
+        was.
 
         Raises ReadOnlyError, IoError.
         """
     def reap_every(self, period: float) -> Reaper:
-        """Reaps every ``period`` seconds from a thread of this process, until the Reaper is stopped. Less than
-        a millisecond counts as one.
+        """Starts a thread that reaps every ``period`` seconds, at most once a millisecond. Returns the Reaper that
+        stops it.
 
         Raises ReadOnlyError, IoError.
         """
     def add(self, engine: Engine | str) -> EngineId:
-        """Adds an engine, an Engine or a name, and returns its EngineId.
-
-        The calls that change an engine take its number, which means the engine that has it then, or its
-        EngineId, which means that very engine: if it is gone, another that has its number is left alone.
+        """Adds an engine, given as an Engine or as a name. Returns its EngineId.
 
         Raises EngineNameError, WeightError, NameTakenError, EnginesFullError, ReadOnlyError, BusyError, IoError.
         """
-    def remove(self, engine: _Which) -> int:
-        """Takes an engine out. What is in flight on it finishes as it would have; returns how many.
+    def remove(self, engine: _AnyEngine) -> int:
+        """Removes an engine. Requests in flight on it stay counted until they finish; returns how many these are.
 
         Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
         """
-    def drain(self, engine: _Which) -> None:
-        """The engine takes nothing new; what is in flight finishes.
+    def drain(self, engine: _AnyEngine) -> None:
+        """Makes an engine drain: it takes no new request, and those in flight finish.
 
         Raises NoSuchEngineError, ReadOnlyError.
         """
-    def down(self, engine: _Which) -> None:
-        """The engine does not answer: it takes nothing.
+    def down(self, engine: _AnyEngine) -> None:
+        """Marks an engine as down, since it does not answer: it takes no request.
 
         Raises NoSuchEngineError, ReadOnlyError.
         """
-    def up(self, engine: _Which) -> None:
-        """The engine takes requests again, starting from what is in flight on it.
+    def up(self, engine: _AnyEngine) -> None:
+        """Makes an engine take requests again. What is in flight on it still counts.
 
         Raises NoSuchEngineError, ReadOnlyError.
         """
-    def down_if_active(self, engine: _Which) -> bool:
-        """As ``down``, if the engine is active: one that is draining or down stays as it is. For health checks.
-        Tells whether it was.
+    def down_if_active(self, engine: _AnyEngine) -> bool:
+        """Marks an engine as down if it is active, and returns whether it was. For health checks: an engine that
+        an operator drains goes on draining.
 
         Raises NoSuchEngineError, ReadOnlyError.
         """
-    def up_if_down(self, engine: _Which) -> bool:
-        """As ``up``, if the engine is down: one that an operator drains goes on draining. For health checks.
-        Tells whether it was.
+    def up_if_down(self, engine: _AnyEngine) -> bool:
+        """Makes an engine take requests again if it is down, and returns whether it was. For health checks: an
+        engine that an operator drains goes on draining.
 
         Raises NoSuchEngineError, ReadOnlyError.
         """
-    def set_weight(self, engine: _Which, weight: float) -> None:
+    def set_weight(self, engine: _AnyEngine, weight: float) -> None:
         """Changes an engine's weight.
 
         Raises WeightError, NoSuchEngineError, ReadOnlyError, BusyError, IoError.
         """
     def set_caps(
         self,
-        engine: _Which,
+        engine: _AnyEngine,
         max_in_flight: int | None | EllipsisType = ...,
         max_tokens: int | None | EllipsisType = ...,
     ) -> None:
-        """Changes an engine's caps; None for no cap, while max_in_flight=0 takes nothing. A cap that is not given stays as
-        it is: of two processes that change one each, both have their way.
+        """Changes an engine's caps. None means no cap; with max_in_flight=0 the engine takes no request. A cap
+        that is not given stays as it is, so two processes that change one cap each do not undo each other's
+        change.
 
         Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
         """
     def set_total_max_in_flight(self, cap: int | None) -> None:
-        """Changes the most requests that all engines together take; None for no cap, while 0 takes nothing.
-        The table's cap on tokens stays as it is. A cap below what is in flight takes nothing away. ``apply`` puts the
-        configured cap back.
+        """Changes the most requests that all engines together take. None means no cap; with 0 the table takes no
+        request.
+
+        The table's cap on tokens stays as it is. Requests in flight beyond the new cap go on. ``apply`` puts
+        the configured cap back.
 
         Raises ReadOnlyError, BusyError, IoError.
         """
     def set_total_max_tokens(self, cap: int | None) -> None:
-        """Changes the most tokens that all engines together take; None for no cap, while one of 0 takes requests without
-        tokens only. See ``set_total_max_in_flight``.
+        """Changes the most tokens that all engines together take. None means no cap; with 0 the table takes only
+        requests without tokens. See ``set_total_max_in_flight``.
 
         Raises ReadOnlyError, BusyError, IoError.
         """
     def find(self, name: str) -> EngineId | None:
-        """The EngineId of the engine of that name, or None."""
+        """Returns the EngineId of the engine of that name, or None if there is none."""
     def path_state(self) -> Literal["here", "gone", "replaced", "none"]:
-        """What lies at the path of this table now: "here", this table; "gone", nothing; "replaced", another
+        """Returns what lies at the table's path now: "here", this table; "gone", no file; "replaced", another
         file; "none", the table has no path.
 
-        When it is "gone" or "replaced", processes that open the path from now on count in another table, and
-        caps are exceeded: start the process anew. A Reaper's ``last_error`` says so as well.
+        If it is "gone" or "replaced", a process that opens the path from now on counts in another table, and
+        caps are exceeded: start this process anew. A Reaper's ``last_error`` says so as well.
 
-        Raises IoError, if this process may not look there any more.
+        Raises IoError if this process may not read the directory any more.
         """
     def verify(self) -> Verification:
-        """Recounts everything, and checks the file and all that it says: a Verification. Reads only, and
-        nothing waits for it; milliseconds for a table of the default size.
+        """Recounts all requests and checks every field of the file. Returns what it found: a Verification.
+
+        It only reads, and no other process waits for it. It takes milliseconds for a table of the default size.
 
         Raises IoError.
         """
     def dump(self) -> str:
-        """The file word by word, each with what it means: for a bug report.
+        """Returns the file word by word, with the meaning of each, for a bug report.
 
         Raises IoError.
         """
     @property
     def path(self) -> Path:
-        """Where the table lies, as it was opened."""
+        """The path by which the table was opened."""
     def fileno(self) -> int:
-        """The descriptor of the table's file, which stays the table's."""
+        """Returns the descriptor of the table's file, which stays the table's."""
     def __reduce__(self) -> tuple[object, tuple[Path, bool, bool]]: ...
 
 @final
 class Deployment:
     """A table's deployment lock, which one process at a time has. From ``Table.deploy``.
 
-    It goes back by ``close()``, at the end of a ``with`` block, when this object is gone, or when the process
-    dies.
+    The process gives it back by ``close()``, at the end of a ``with`` block, when this object is gone, or by its
+    death.
     """
 
     @property
     def table(self) -> Table:
-        """The table that it serves. Not after ``close``."""
+        """The table of the deployment. Raises ValueError after ``close``."""
     def apply(
         self,
         engines: _Engines | None = None,
         *,
         max_engines: int | None = None,
         max_frontends: int | None = None,
-        lanes: int | None = None,
+        threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
         mode: int | None = None,
     ) -> Changes:
-        """As ``Table.apply``, by the deployment itself.
+        """Brings the table to these options, as ``Table.apply`` does for a process that is no deployment.
 
         Raises DiffersError, OptionError, EnginesFullError, EngineNameError, NameTakenError, WeightError,
         BusyError, IoError, and ValueError after ``close``.
         """
     def close(self) -> None:
-        """Gives the lock back. A second time changes nothing."""
+        """Gives the lock back. A second call changes nothing."""
     def __enter__(self) -> Deployment: ...
     def __exit__(
         self,
@@ -355,29 +364,30 @@ class Deployment:
 class Frontend:
     """This process's place in a table, with the policy by which it routes. From ``Table.join``.
 
-    May be used from any thread and from asyncio: nothing blocks. It leaves the table by ``close()``, at the
-    end of a ``with`` block, or when this object is gone: the place is given back then, or when its last permit
-    ends, if that comes later. A process that dies without it, whatever it dies of, is "dead" in the table until
-    the next reap. In a forked child its calls raise ``ForkedError``; join there anew.
+    Any thread and any asyncio task may use it: no call blocks. It leaves the table by ``close()``, at the end
+    of a ``with`` block, or when this object is gone. Permits that are still counted then keep the place until
+    the last of them is released. A process that dies without leaving stays in the table as a dead frontend
+    until the next reap. In a forked child, calls raise ``ForkedError``; join there anew.
     """
 
     def route(
         self,
         tokens: int = 0,
-        pin: _Which | None = None,
-        exclude: Iterable[_Which] | None = (),
-        prefer: tuple[_Which, float] | None = None,
+        pin: _AnyEngine | None = None,
+        exclude: Iterable[_AnyEngine] | None = (),
+        prefer: tuple[_AnyEngine, float] | None = None,
     ) -> Permit:
-        """Places a request on the least loaded engine and counts it there, in one atomic step.
+        """Places a request on the least loaded engine and counts it there, in one atomic step. Returns its permit.
 
-        tokens: what it costs, counted beside it until it finishes; 0 to 2**32 - 1.
-        pin: only this engine will do, by its number or its EngineId. Counted like any other.
-        exclude: any engines but these; those that have just failed, say.
-        prefer: (engine, slack): that engine (a warm prefix cache, say), unless its load is more than
-        slack above that of the least loaded.
+        tokens: how many tokens the request costs, counted beside it until it finishes; 0 to 2**32 - 1.
+        pin: the only engine that will do. The request is counted there like any other.
+        exclude: engines that will not do; those that have just failed, say.
+        prefer: (engine, slack): that engine (a warm prefix cache, say), unless its load is more than slack above
+        that of the least loaded engine.
 
-        An engine that is excluded or preferred may be gone by then: that is no error, since the request can go
-        elsewhere. These two mean the engine that has the number, also if they are given an EngineId.
+        Each engine is given by its number, which means the engine that has it now, or by its EngineId, which
+        means that very engine. An excluded or preferred engine that is gone is no error, since the request can
+        go elsewhere.
 
         Raises SaturatedError, UnavailableError, NoSuchEngineError, ForkedError, and ValueError after ``close``.
         Nothing is counted then.
@@ -386,28 +396,28 @@ class Frontend:
         self,
         count: int,
         tokens: int = 0,
-        pin: _Which | None = None,
-        exclude: Iterable[_Which] | None = (),
-        prefer: tuple[_Which, float] | None = None,
+        pin: _AnyEngine | None = None,
+        exclude: Iterable[_AnyEngine] | None = (),
+        prefer: tuple[_AnyEngine, float] | None = None,
     ) -> list[Permit]:
         """Places ``count`` requests as that many calls of ``route`` would, or none. Returns their permits.
 
-        Raises as ``route``.
+        Raises the errors of ``route``.
         """
     def with_policy(self, policy: PolicyName, stale_after: float | None = None) -> Frontend:
-        """The same place, routing by another policy. See ``Table.join``. It stays taken until each of these
-        frontends was closed.
+        """Returns a frontend with the same place that routes by another policy; see ``Table.join``. The place
+        stays taken until both were closed.
         """
     @property
     def table(self) -> Table:
-        """The table that this is a place in. Not after ``close``."""
+        """The table of this frontend. Raises ValueError after ``close``."""
     @property
     def slot(self) -> int:
-        """Which of the table's places for frontends this is. Not after ``close``."""
+        """The number of its place among the table's places for frontends. Raises ValueError after ``close``."""
     def close(self) -> None:
-        """Leaves the table. A second time changes nothing.
+        """Leaves the table. A second call changes nothing.
 
-        Requests that are in flight stay counted until their permits are released; the last of these gives the place
+        Requests in flight stay counted until their permits are released; the last of these gives the place
         back. In a forked child the place is the parent's, and stays.
         """
     def __enter__(self) -> Frontend: ...
@@ -430,19 +440,22 @@ class Frontend:
 
 @final
 class Permit:
-    """One admitted request, counted until it is released.
+    """One admitted request, counted until its permit is released.
 
-    ``release()`` or the end of a ``with`` block finishes it; if neither is reached, the garbage
-    collector does. Only the first time counts. May be released from any thread. In a forked child it
-    is the parent's, and releasing it there changes nothing.
+    ``release()`` or the end of a ``with`` block finishes the request; if neither is reached, the garbage
+    collector does. It is finished once, however often the permit is released. Any thread may release it. In a
+    forked child the permit is the parent's, and a release there changes nothing.
     """
 
     @property
     def engine(self) -> int:
-        """The number of the engine that the request is to be sent to."""
+        """The number of the engine that the request is to be sent to: an index into lists of your own."""
+    @property
+    def engine_id(self) -> EngineId:
+        """The EngineId of that engine. It is equal to the number, and stays that engine's after the release."""
     @property
     def engine_name(self) -> str:
-        """The name of that engine. Not after the release: the number may be another engine's then."""
+        """The name of that engine. Raises ValueError after the release: the number may be another engine's then."""
     @property
     def tokens(self) -> int:
         """The tokens that are counted with the request."""
@@ -450,7 +463,7 @@ class Permit:
     def released(self) -> bool:
         """Whether the request was finished."""
     def release(self) -> None:
-        """Finishes the request. A second time changes nothing."""
+        """Finishes the request. A second call changes nothing."""
     def __enter__(self) -> Permit: ...
     def __exit__(
         self,
@@ -471,22 +484,23 @@ class Permit:
 
 @final
 class Publisher:
-    """The right to publish statistics to a table; one process at a time has it. From ``Table.publisher``.
+    """The right to publish statistics to a table, which one process at a time has. From ``Table.publisher``.
 
-    It goes back by ``close()``, at the end of a ``with`` block, when this object is gone, or when the
-    process dies.
+    The process gives it back by ``close()``, at the end of a ``with`` block, when this object is gone, or by its
+    death.
     """
 
     def publish(self, stats: Sequence[EngineStats], words: tuple[int, int] = (0, 0)) -> None:
         """Publishes the statistics of the first engines, in the order of their numbers.
 
-        Readers see all of it or nothing, and do not wait. ``words`` are two numbers of one's own, 0 to
-        2**64 - 1, that are seen with the statistics or not at all.
+        Readers see the whole publication or the one before it, and never wait. ``words`` are two numbers of
+        your own, 0 to 2**64 - 1, that are published with the statistics.
 
-        Raises TooManyStatsError, KvUsageError, ForkedError, and ValueError after ``close``. Nothing is published then.
+        Raises TooManyStatsError, KvUsageError, ForkedError, and ValueError after ``close``. Nothing is
+        published then.
         """
     def close(self) -> None:
-        """Gives the right to publish back. A second time changes nothing."""
+        """Gives the right to publish back. A second call changes nothing."""
     def __enter__(self) -> Publisher: ...
     def __exit__(
         self,
@@ -507,18 +521,18 @@ class Publisher:
 
 @final
 class Reaper:
-    """A thread that returns what dead frontends held, at intervals. From ``Table.reap_every``.
+    """A thread that reaps dead frontends at intervals. From ``Table.reap_every``.
 
     It ends by ``stop()``, at the end of a ``with`` block, or when this object is gone.
     """
 
     @property
     def last_error(self) -> str | None:
-        """What went wrong with the last reap, if anything did; it is tried again at the next interval. Or that
-        the table does not lie at its path any more; see ``Table.path_state``.
+        """The error of the last reap, or None; the thread tries again at the next interval. A table that does not
+        lie at its path any more is an error here, too: see ``Table.path_state``.
         """
     def stop(self) -> None:
-        """Ends the thread. A second time changes nothing."""
+        """Ends the thread. A second call changes nothing."""
     def __enter__(self) -> Reaper: ...
     def __exit__(
         self,

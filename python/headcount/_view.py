@@ -1,7 +1,7 @@
-"""A look at a whole table, for people and metrics: plain objects, which ``dataclasses.asdict`` takes.
+"""What a table holds, for people and metrics: plain objects, which ``dataclasses.asdict`` takes.
 
-Each count is exact at the moment at which it was read; different engines and frontends are read one
-after the other, while others go on.
+Each count is exact at the moment at which it is read. Engines and frontends are read one after the other, while other
+processes go on.
 """
 
 from __future__ import annotations
@@ -16,28 +16,26 @@ from headcount._engine import EngineId, EngineStats
 class EngineView:
     """An engine of a table."""
 
-    index: int
-    """Its number, which is another engine's when this one is gone."""
     id: EngineId
-    """Its id, which is never another's."""
+    """Its identity; ``id.index`` is its number."""
     name: str
     state: Literal["active", "draining", "down", "leaving"]
-    """Whether it takes requests. Leaving: removed while requests were in flight."""
+    """Whether it takes requests. Leaving: it was removed while requests were in flight."""
     weight: float
     in_flight: int
     """Requests in flight."""
     tokens: int
     """Their tokens."""
     admitted_total: int
-    """Requests that it was ever given, since it was added. Only grows."""
+    """Requests placed on it since it was added. Only grows."""
     finished_total: int
-    """How many of these have finished, or were returned by a reap. Only grows."""
+    """Those of them that have finished, or that a reap has taken off. Only grows."""
     max_in_flight: int | None
     """The most requests that it takes. None: no cap."""
     max_tokens: int | None
     """The most tokens that it takes. None: no cap."""
     stats: EngineStats | None
-    """What was published of it last, however long ago."""
+    """Its statistics in the last publication, however old that is. None if it has none."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +43,11 @@ class FrontendView:
     """A process that has joined."""
 
     slot: int
-    """Which of the table's places for frontends it has."""
+    """The number of its place among the table's places for frontends."""
     pid: int
     """The process as it sees itself; pid namespaces may differ."""
     alive: bool
-    """Whether it lives. One that does not is reaped soon."""
+    """Whether the process lives. One that does not is reaped soon."""
     joined_at: float
     """When it joined, in seconds since 1970."""
     in_flight: int
@@ -59,30 +57,30 @@ class FrontendView:
 
 
 @dataclass(frozen=True)
-class SnapshotView:
+class PublicationView:
     """The last complete publication."""
 
     age: float
-    """How many seconds ago it was published."""
+    """Its age in seconds."""
     words: tuple[int, int]
     """The publisher's own two words."""
 
 
 @dataclass(frozen=True)
 class Refusals:
-    """Calls of ``route`` and ``route_many`` that were refused since the table was created, by all frontends.
-    Each only grows."""
+    """How many calls of ``route`` and ``route_many`` the table has refused since it was created, by reason. Each
+    only grows."""
 
     engine_requests: int
-    """By the caps of engines in requests."""
+    """Refused by the caps of engines on requests."""
     engine_tokens: int
-    """By the caps of engines in tokens."""
+    """Refused by the caps of engines on tokens."""
     table_requests: int
-    """By the table's cap in requests."""
+    """Refused by the table's cap on requests."""
     table_tokens: int
-    """By the table's cap in tokens."""
+    """Refused by the table's cap on tokens."""
     unavailable: int
-    """With ``UnavailableError``."""
+    """Refused with ``UnavailableError``."""
 
 
 @dataclass(frozen=True)
@@ -90,36 +88,56 @@ class View:
     """What a table holds."""
 
     engines: list[EngineView]
-    """Every engine, also those that were removed while requests were in flight."""
+    """Every engine, also one that was removed while requests were in flight."""
     frontends: list[FrontendView]
-    """Every frontend, also those that died and were not reaped yet."""
+    """Every frontend, also one that died and is not reaped yet."""
     publisher: int | None
-    """The process that publishes. None if no living process does."""
-    snapshot: SnapshotView | None
-    """None if nothing was ever published."""
+    """The pid of the publisher. None if no living process is it."""
+    publication: PublicationView | None
+    """The last complete publication. None if nothing was ever published."""
     max_in_flight: int | None
-    """The cap of the whole table in requests."""
+    """The table's cap on requests. None: no cap."""
     max_tokens: int | None
-    """The cap of the whole table in tokens."""
+    """The table's cap on tokens. None: no cap."""
     deployment: int | None
-    """The process that is the table's deployment; see ``Table.deploy``. None if no living process is."""
+    """The pid of the table's deployment; see ``Table.deploy``. None if no living process is it."""
     refusals_total: Refusals
     """How many calls were refused since the table was created, by reason."""
 
     def engine(self, engine: int | EngineId) -> EngineView | None:
-        """The engine of a number or an id, if there is one. Numbers may have gaps where engines were
-        removed."""
+        """Returns the engine of a number or an id, or None if there is none. The numbers of a table's engines have gaps
+        where engines were removed."""
         return next((view for view in self.engines if view.id == engine), None)
 
 
 @dataclass(frozen=True)
+class Dimensions:
+    """The sizes and the mode that a table was created with. None of them ever changes."""
+
+    format: int
+    """The version of the file's format."""
+    size: int
+    """The bytes of the file."""
+    max_engines: int
+    """How many engines it has room for."""
+    max_frontends: int
+    """How many frontends can join."""
+    threads: int
+    """How many threads of each frontend have a lane of their own."""
+    engines: int
+    """How many engines it was created with."""
+    mode: int
+    """The permission bits that it was created with."""
+
+
+@dataclass(frozen=True)
 class Reaped:
-    """What a reap has returned to the engines."""
+    """How much a reap has taken off the counts."""
 
     frontends: int
     """Dead frontends."""
     requests: int
-    """Requests that they had in flight."""
+    """Their requests in flight."""
     tokens: int
     """The tokens of these requests."""
 
@@ -129,23 +147,23 @@ class Fault:
     """One inconsistency of a table."""
 
     kind: str
-    """A word for its sort: requests, tokens, ledger, header, path and the like."""
+    """Its kind in one word: requests, tokens, ledger, header, path and the like."""
     at: str
-    """Where, in words."""
+    """Its place in the table, in words."""
     found: str
-    """What is there."""
+    """What the table has there."""
     expected: str
-    """What should be there."""
+    """What it should have there."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What ``Table.verify`` has found."""
+    """The result of ``Table.verify``."""
 
     faults: list[Fault]
-    """What is inconsistent."""
+    """Every inconsistency that was found."""
     busy: list[str]
-    """What could not be checked because it never stood still. Look again when there is less traffic."""
+    """What changed too often to be checked. Verify again when there is less traffic."""
     counts: int
     """How many counts were compared with the ledgers."""
     ledgers: int
@@ -153,36 +171,36 @@ class Verification:
 
     @property
     def is_consistent(self) -> bool:
-        """Whether nothing is inconsistent. What was busy may be."""
+        """Whether no fault was found. What was busy was not checked."""
         return not self.faults
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing in which a table differs, or differed, from the options that were asked for."""
+    """One option in which a table differs, or differed, from those that were asked for."""
 
     engine: str | None
     """The name of the engine. None: the table itself."""
     option: str
-    """The option that differs; "engine" if the engine is there and was not asked for, or the other way
-    round."""
+    """The option that differs. "engine": the table has no engine of that name, or has one that was not asked
+    for."""
     found: str
-    """What the table has, or had: a number, "none" for no cap, or "absent" for an engine."""
+    """The table's value: a number, "none" for no cap, or "absent" or "present" for an engine."""
     asked: str
-    """What was asked for, in the same form."""
+    """The value that was asked for, in the same form."""
 
     @property
     def can_be_changed(self) -> bool:
-        """Whether ``Table.apply`` can change it. What a table was created with stays."""
-        return self.option not in ("max_engines", "max_frontends", "lanes", "mode")
+        """Whether ``Table.apply`` can change it. The sizes and the mode of a table stay."""
+        return self.option not in ("max_engines", "max_frontends", "threads", "mode")
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What ``Table.apply`` has changed: false if nothing. As a text, one line for each change."""
+    """What ``Table.apply`` has changed. It is false if that is nothing; ``str`` gives one line for each change."""
 
     differences: list[Difference]
-    """Each thing that was changed, from what was found to what was asked for."""
+    """Each change, from the value that was found to the one that was asked for."""
     _text: str = field(repr=False, compare=False)
 
     @property

@@ -1,4 +1,4 @@
-//! Arguments that are checked on their way in, so that a bad one is told what would be a good one.
+//! Arguments of Python, checked. The error for a bad one says what a good one is.
 
 use headcount::{EngineId, EngineSelector};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
@@ -11,57 +11,59 @@ use std::time::Duration;
 #[derive(Clone, Copy)]
 pub(crate) struct Tokens(pub(crate) u32);
 
-/// The number of an engine in the table. Whether there is such an engine, the table knows.
+/// An engine of a table, which need not be there.
 #[derive(Clone, Copy)]
-pub(crate) struct EngineNumber(pub(crate) usize);
+pub(crate) enum Which {
+    /// The engine that has this number now.
+    Number(usize),
+    /// The engine of this `headcount.EngineId`.
+    Id(EngineId),
+}
 
-/// An engine of the table: by its number, or by its `headcount.EngineId`.
-#[derive(Clone, Copy)]
-pub(crate) struct Which(pub(crate) EngineSelector);
-
-/// How many of something.
+/// A count of engines, frontends, threads or requests.
 #[derive(Clone, Copy)]
 pub(crate) struct Count(pub(crate) usize);
 
 /// The name of an engine.
 pub(crate) struct Name(pub(crate) String);
 
-/// Whether something is so.
+/// True or False.
 #[derive(Clone, Copy)]
 pub(crate) struct Flag(pub(crate) bool);
 
-/// A length of time in seconds, not yet looked at.
+/// A length of time in seconds, not checked yet.
 #[derive(Clone, Copy)]
 pub(crate) struct Seconds(f64);
 
-/// An engine's weight. Which weights can be, the table knows.
+/// An engine's weight. The table checks it.
 #[derive(Clone, Copy)]
 pub(crate) struct Weight(pub(crate) f32);
 
-/// The number of a descriptor. Whether it is open, the kernel knows.
+/// The number of a descriptor, which need not be open.
 #[derive(Clone, Copy)]
 pub(crate) struct Descriptor(pub(crate) i64);
 
-/// An engine that is preferred, and by how much.
+/// The engine that a request prefers, and the slack.
 #[derive(Clone, Copy)]
-pub(crate) struct Prefer(pub(crate) usize, pub(crate) f64);
+pub(crate) struct Prefer(pub(crate) Which, pub(crate) f64);
 
-/// A cap to be set.
+/// The new value of a cap.
 #[derive(Clone, Copy)]
 pub(crate) enum Cap {
-    /// It was not given.
+    /// The cap was not given, and stays.
     Stays,
+    /// The cap. `None`: no cap.
     Is(Option<u32>),
 }
 
-/// Engines that are not to be chosen. No allocation without any.
-pub(crate) struct Excluded(pub(crate) Vec<usize>);
+/// The engines that a request excludes. Allocates nothing if there are none.
+pub(crate) struct Excluded(Vec<Which>);
 
 /// Two numbers of a publisher's own.
 #[derive(Clone, Copy)]
 pub(crate) struct Words(pub(crate) [u64; 2]);
 
-/// Permission bits of a file. Which of them a table can have, the table knows.
+/// Permission bits of a file. The table checks them.
 #[derive(Clone, Copy)]
 pub(crate) struct Mode(pub(crate) u32);
 
@@ -74,33 +76,33 @@ impl<'py> FromPyObject<'_, 'py> for Tokens {
     }
 }
 
-impl<'py> FromPyObject<'_, 'py> for EngineNumber {
-    type Error = PyErr;
-
-    #[inline]
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        whole(object, "an engine's number").map(Self)
-    }
-}
-
 impl<'py> FromPyObject<'_, 'py> for Which {
     type Error = PyErr;
 
     #[inline]
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         // An id has a number, too.
-        let EngineNumber(index) = object
-            .extract()
-            .map_err(|error| no_engine(error, &object))?;
+        let number =
+            whole(object, "an engine's number").map_err(|error| no_engine(error, &object))?;
         if object.is_exact_instance_of::<PyInt>() {
-            return Ok(Self(index.into()));
+            return Ok(Self::Number(number));
         }
-        Ok(Self(
+        Ok(
             match object.getattr_opt(intern!(object.py(), "generation"))? {
-                Some(generation) => EngineId::new(index, generation.extract()?).into(),
-                None => index.into(),
+                Some(generation) => Self::Id(EngineId::new(number, generation.extract()?)),
+                None => Self::Number(number),
             },
-        ))
+        )
+    }
+}
+
+impl From<Which> for EngineSelector {
+    #[inline]
+    fn from(engine: Which) -> Self {
+        match engine {
+            Which::Number(number) => number.into(),
+            Which::Id(id) => id.into(),
+        }
     }
 }
 
@@ -165,10 +167,7 @@ impl<'py> FromPyObject<'_, 'py> for Prefer {
                 &object,
             ));
         };
-        let EngineNumber(index) = engine
-            .extract()
-            .map_err(|error| no_engine(error, &engine))?;
-        Ok(Self(index, real(&slack, "the slack")?))
+        Ok(Self(engine.extract()?, real(&slack, "the slack")?))
     }
 }
 
@@ -201,15 +200,22 @@ impl<'py> FromPyObject<'_, 'py> for Excluded {
                     &object,
                 )
             })?
-            .map(|engine| {
-                let engine = engine?;
-                let EngineNumber(index) = engine
-                    .extract()
-                    .map_err(|error| no_engine(error, &engine))?;
-                Ok(index)
-            })
+            .map(|engine| engine?.extract())
             .collect::<PyResult<_>>()
             .map(Self)
+    }
+}
+
+impl Excluded {
+    /// Returns the ids of the engines in a table. A number means the engine that has it now; one that no engine
+    /// has is left out, since no request can go there.
+    #[inline]
+    pub(crate) fn in_table(self, table: &headcount::Table) -> Vec<EngineId> {
+        let id = |engine| match engine {
+            Which::Number(number) => table.engine_at(number),
+            Which::Id(id) => Some(id),
+        };
+        self.0.into_iter().filter_map(id).collect()
     }
 }
 
@@ -243,7 +249,7 @@ impl<'py> FromPyObject<'_, 'py> for Mode {
     }
 }
 
-/// A whole number. True and False are none.
+/// Returns a whole number. True and False are none.
 #[inline]
 pub(crate) fn whole<'a, 'py, T>(object: Borrowed<'a, 'py, PyAny>, what: &str) -> PyResult<T>
 where
@@ -252,10 +258,12 @@ where
     if object.is_instance_of::<PyBool>() {
         return Err(must_be(what, "a whole number", &object));
     }
-    object.extract().map_err(|error| told(error, &object, what))
+    object
+        .extract()
+        .map_err(|error| refused(error, &object, what))
 }
 
-/// A number that need not be whole.
+/// Returns a number that need not be whole.
 pub(crate) fn real(object: &Bound<'_, PyAny>, what: &str) -> PyResult<f64> {
     match object.is_instance_of::<PyBool>() {
         false => object.extract().ok(),
@@ -264,7 +272,7 @@ pub(crate) fn real(object: &Bound<'_, PyAny>, what: &str) -> PyResult<f64> {
     .ok_or_else(|| must_be(what, "a number", object))
 }
 
-/// A str. One that cannot be written in UTF-8 is told what Python says of it.
+/// Returns the text of a str. For one that cannot be written in UTF-8, the error is Python's own.
 pub(crate) fn text(object: &Bound<'_, PyAny>, name: &str, what: &str) -> PyResult<String> {
     match object.is_instance_of::<PyString>() {
         true => object.extract(),
@@ -272,7 +280,7 @@ pub(crate) fn text(object: &Bound<'_, PyAny>, name: &str, what: &str) -> PyResul
     }
 }
 
-/// Whether it is a sequence, of which there are several things in it: not of letters or bytes.
+/// Returns the object if it is a sequence, but not one of letters or bytes.
 pub(crate) fn sequence<'a, 'py>(
     object: &'a Bound<'py, PyAny>,
 ) -> Option<&'a Bound<'py, PySequence>> {
@@ -280,20 +288,20 @@ pub(crate) fn sequence<'a, 'py>(
     object.cast().ok().filter(|_| !letters)
 }
 
-/// The two things in a sequence of two.
+/// Returns the items of a sequence of two.
 fn pair<'py>(object: &Bound<'py, PyAny>) -> Option<[Bound<'py, PyAny>; 2]> {
     let items = sequence(object)?;
     (items.len().ok()? == 2).then_some(())?;
     Some([items.get_item(0).ok()?, items.get_item(1).ok()?])
 }
 
-/// What an argument of a wrong type is told.
+/// The error for an argument of a wrong type.
 #[cold]
 pub(crate) fn must_be(name: &str, what: &str, found: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("{name} must be {what}, not {}", shown(found)))
 }
 
-/// How Python would write it, if that is not long.
+/// Returns the object as Python writes it, or its type if that is long.
 pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
     const LONGEST: usize = 60;
     match object.repr() {
@@ -302,9 +310,9 @@ pub(crate) fn shown(object: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// Why a number was not taken. No count in a table needs more than 32 bits.
+/// The error for a number that was not taken. No count in a table needs more than 32 bits.
 #[cold]
-fn told(error: PyErr, found: &Bound<'_, PyAny>, what: &str) -> PyErr {
+fn refused(error: PyErr, found: &Bound<'_, PyAny>, what: &str) -> PyErr {
     if error.is_instance_of::<PyOverflowError>(found.py()) {
         PyValueError::new_err(format!("{found} cannot be {what}; use 0 to {}", u32::MAX))
     } else if error.is_instance_of::<PyTypeError>(found.py()) {
@@ -314,7 +322,7 @@ fn told(error: PyErr, found: &Bound<'_, PyAny>, what: &str) -> PyErr {
     }
 }
 
-/// Why something is not taken for an engine of the table.
+/// The error for an object that names no engine.
 #[cold]
 fn no_engine(error: PyErr, found: &Bound<'_, PyAny>) -> PyErr {
     if !error.is_instance_of::<PyTypeError>(found.py()) {
@@ -331,7 +339,7 @@ fn no_engine(error: PyErr, found: &Bound<'_, PyAny>) -> PyErr {
 }
 
 impl Seconds {
-    /// As a length of time.
+    /// Returns the length of time. `what` names the argument, for the error.
     pub(crate) fn duration(self, what: &str) -> PyResult<Duration> {
         Duration::try_from_secs_f64(self.0).map_err(|_| {
             let (seconds, most) = (self.0, u64::MAX as f64);

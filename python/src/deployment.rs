@@ -1,21 +1,21 @@
 //! The deployment lock of a table.
 
-use crate::argument::{Count, Mode, Tokens};
 use crate::engine::Engines;
 use crate::error::OrRaise;
-use crate::options::Asked;
+use crate::options;
 use crate::ready::Ready;
 use crate::table::{Opened, Table, of_this_process};
 use crate::view;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 /// A table's deployment lock, which one process at a time has. From ``Table.deploy``.
 ///
-/// It goes back by ``close()``, at the end of a ``with`` block, when this object is gone, or when the process
-/// dies.
+/// The process gives it back by ``close()``, at the end of a ``with`` block, when this object is gone, or by its
+/// death.
 #[pyclass(frozen, module = "headcount")]
 pub(crate) struct Deployment(Mutex<Option<headcount::Deployment>>, Opened, PathBuf);
 
@@ -28,7 +28,7 @@ impl Deployment {
 
 #[pymethods]
 impl Deployment {
-    /// The table that it serves. Not after ``close``.
+    /// The table of the deployment. Raises ValueError after ``close``.
     #[getter]
     fn table(&self) -> PyResult<Table> {
         let deployment = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,35 +36,21 @@ impl Deployment {
         Ok(Table(deployment.table().clone(), self.1))
     }
 
-    /// As ``Table.apply``, by the deployment itself.
+    /// Brings the table to these options, as ``Table.apply`` does for a process that is no deployment.
     ///
     /// Raises DiffersError, OptionError, EnginesFullError, EngineNameError, NameTakenError, WeightError,
     /// BusyError, IoError, and ValueError after ``close``.
-    #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
-        max_in_flight=None, max_tokens=None, mode=None))]
-    #[allow(clippy::too_many_arguments)] // keyword arguments of Python
+    #[pyo3(
+        signature = (engines=None, **keywords),
+        text_signature = "($self, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, mode=None)"
+    )]
     fn apply<'py>(
         &self,
         py: Python<'py>,
         engines: Option<Engines>,
-        max_engines: Option<Count>,
-        max_frontends: Option<Count>,
-        lanes: Option<Count>,
-        max_in_flight: Option<Tokens>,
-        max_tokens: Option<Tokens>,
-        mode: Option<Mode>,
+        keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let asked = Asked {
-            engines,
-            max_engines,
-            max_frontends,
-            lanes,
-            max_in_flight,
-            max_tokens,
-            mode,
-            any_owner: false,
-        };
-        let options = asked.into();
+        let options = options::at_path("Deployment.apply", engines, keywords)?;
         let changes = py.detach(|| {
             let deployment = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             let deployment = deployment.as_ref().ok_or_else(closed)?;
@@ -80,7 +66,7 @@ impl Deployment {
         }
     }
 
-    /// Gives the lock back. A second time changes nothing.
+    /// Gives the lock back. A second call changes nothing.
     fn close(&self) {
         let deployment = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(deployment);

@@ -1,7 +1,6 @@
 //! Engines to be put into a table, and their statistics: from the dataclasses of `_engine.py`.
 
 use crate::argument::{Count, Name, Weight, must_be, real, sequence, shown, whole};
-use headcount::EngineState;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -40,11 +39,11 @@ impl<'py> FromPyObject<'_, 'py> for Engine {
     }
 }
 
-/// How many engines, or which.
+/// The engines that a table is to have.
 pub(crate) enum Engines {
-    /// So many, named by their numbers.
+    /// A number of engines, each named by its number.
     Numbered(Count),
-    /// These.
+    /// The engines in a list.
     Listed(Vec<Engine>),
 }
 
@@ -95,11 +94,13 @@ impl<'py> FromPyObject<'_, 'py> for Stats {
             ));
         }
         let count = |name: &str| whole(object.getattr(name)?.as_borrowed(), name);
-        Ok(Self(headcount::EngineStats {
-            waiting: count("waiting")?,
-            running: count("running")?,
-            kv_usage: real(&object.getattr("kv_usage")?, "kv_usage")? as f32,
-            in_flight: of(&object, "in_flight")?,
+        let stats = headcount::EngineStats::new()
+            .waiting(count("waiting")?)
+            .running(count("running")?)
+            .kv_usage(real(&object.getattr("kv_usage")?, "kv_usage")? as f32);
+        Ok(Self(match of(&object, "in_flight")? {
+            Some(requests) => stats.in_flight(requests),
+            None => stats,
         }))
     }
 }
@@ -124,7 +125,7 @@ impl<'py> FromPyObject<'_, 'py> for AllStats {
     }
 }
 
-/// A field that is a number or None.
+/// Returns the value of a field that is a number or None.
 fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<u32>> {
     let field = object.getattr(name)?;
     match field.is_none() {
@@ -133,21 +134,11 @@ fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<u32>> {
     }
 }
 
-/// What is wrong with the n-th thing in a list.
+/// The error of the n-th item of a list.
 #[cold]
 fn in_list(error: PyErr, list: &str, n: usize) -> PyErr {
     Python::attach(|py| match error.is_instance_of::<PyTypeError>(py) {
         true => PyTypeError::new_err(format!("{list}[{n}]: {}", error.value(py))),
         false => error,
     })
-}
-
-/// The name of a state.
-pub(crate) fn state(state: EngineState) -> &'static str {
-    match state {
-        EngineState::Active => "active",
-        EngineState::Draining => "draining",
-        EngineState::Down => "down",
-        EngineState::Leaving => "leaving",
-    }
 }

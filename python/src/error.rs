@@ -13,10 +13,10 @@ pub(crate) trait OrRaise<T> {
     fn or_raise(self, py: Python<'_>) -> PyResult<T>;
 }
 
-impl<T> OrRaise<T> for headcount::Result<T> {
+impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
     #[inline]
     fn or_raise(self, py: Python<'_>) -> PyResult<T> {
-        self.map_err(|error| raised(py, &error))
+        self.map_err(|error| raised(py, error))
     }
 }
 
@@ -26,6 +26,7 @@ enum Field<'a> {
     Real(f32),
     Truth(bool),
     Text(&'a str),
+    Names(&'static [&'static str]),
     Owned(String),
     /// `None`.
     Nothing,
@@ -34,8 +35,8 @@ enum Field<'a> {
 }
 
 #[cold]
-fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    exception(py, error).unwrap_or_else(|error| error)
+fn raised(py: Python<'_>, error: impl Into<Error>) -> PyErr {
+    exception(py, &error.into()).unwrap_or_else(|error| error)
 }
 
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
@@ -57,6 +58,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             Field::Real(number) => exception.setattr(name, number)?,
             Field::Truth(truth) => exception.setattr(name, truth)?,
             Field::Text(text) => exception.setattr(name, text)?,
+            Field::Names(names) => exception.setattr(name, names.to_vec())?,
             Field::Owned(text) => exception.setattr(name, text)?,
             Field::Path(path) => exception.setattr(name, path)?,
             Field::Differences(all) => {
@@ -68,12 +70,13 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     Ok(PyErr::from_value(exception))
 }
 
-/// What the error says, with Python's names for what it speaks of.
+/// Returns the error's message, with Python's names for the parts of the library.
 fn message(error: &Error) -> String {
     if let Error::Option {
         option: "mode",
         found,
         expected,
+        ..
     } = error
     {
         let meant = u32::from_str_radix(&found.to_string(), 8);
@@ -100,71 +103,74 @@ fn message(error: &Error) -> String {
         .replace("`any_owner(true)`", "`any_owner=True`")
 }
 
-/// The name of the error's kind, and what it says besides its message.
+/// Returns the name of the error's class, and its attributes.
 fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
     use Field::{Nothing, Number, Path, Real, Text, Truth};
     let number = |number: usize| Number(number as u64);
     match error {
-        Error::Saturated { cap, passes } => (
+        Error::Saturated { cap, passes, .. } => (
             "SaturatedError",
             vec![("cap", Text(cap.name())), ("passes", Truth(*passes))],
         ),
-        Error::Unavailable {
-            engines,
-            down,
-            draining,
-            excluded,
-        } => (
+        Error::Unavailable(why) => (
             "UnavailableError",
             vec![
-                ("engines", number(*engines)),
-                ("down", number(*down)),
-                ("draining", number(*draining)),
-                ("excluded", number(*excluded)),
+                ("engines", number(why.engines())),
+                ("down", number(why.down())),
+                ("draining", number(why.draining())),
+                ("excluded", number(why.excluded())),
             ],
         ),
-        Error::NoSuchEngine { engine, removed } => (
+        Error::NoSuchEngine {
+            engine, removed, ..
+        } => (
             "NoSuchEngineError",
             vec![("engine", number(*engine)), ("removed", Truth(*removed))],
         ),
         Error::Forked => ("ForkedError", vec![]),
-        Error::FrontendsFull { max_frontends } => (
+        Error::Policy { name, known, .. } => (
+            "PolicyError",
+            vec![("name", Text(name)), ("known", Field::Names(known))],
+        ),
+        Error::FrontendsFull { max_frontends, .. } => (
             "FrontendsFullError",
             vec![("max_frontends", number(*max_frontends))],
         ),
-        Error::PublisherHeld { pid } => {
+        Error::PublisherHeld { pid, .. } => {
             ("PublisherHeldError", vec![("pid", Number((*pid).into()))])
         }
-        Error::TooManyStats { found, engines } => (
+        Error::TooManyStats { found, engines, .. } => (
             "TooManyStatsError",
             vec![("found", number(*found)), ("engines", number(*engines))],
         ),
-        Error::KvUsage { engine, found } => (
+        Error::KvUsage { engine, found, .. } => (
             "KvUsageError",
             vec![("engine", number(*engine)), ("found", Real(*found))],
         ),
-        Error::EnginesFull { max_engines } => (
+        Error::EnginesFull { max_engines, .. } => (
             "EnginesFullError",
             vec![("max_engines", number(*max_engines))],
         ),
         Error::EngineName { name, .. } => ("EngineNameError", vec![("name", Text(name))]),
-        Error::NameTaken { name, engine } => (
+        Error::NameTaken { name, engine, .. } => (
             "NameTakenError",
             vec![("name", Text(name)), ("engine", number(*engine))],
         ),
-        Error::Weight { found } => ("WeightError", vec![("found", Real(*found))]),
-        Error::Deployed { path, pid } => (
+        Error::Weight { found, .. } => ("WeightError", vec![("found", Real(*found))]),
+        Error::Deployed { path, pid, .. } => (
             "DeployedError",
             vec![("path", Path(path)), ("pid", Number((*pid).into()))],
         ),
-        Error::Busy { pid } => ("BusyError", vec![("pid", Number((*pid).into()))]),
-        Error::Exists { path } => ("ExistsError", of_the_system(path, Some(EEXIST))),
-        Error::NotFound { path } => ("NotFoundError", of_the_system(path, Some(ENOENT))),
+        Error::Busy { pid, .. } => ("BusyError", vec![("pid", Number((*pid).into()))]),
+        Error::Exists { path, .. } => ("ExistsError", of_the_system(path, Some(EEXIST))),
+        Error::NotFound { path, .. } => ("NotFoundError", of_the_system(path, Some(ENOENT))),
         Error::Option { option, found, .. } => (
             "OptionError",
             vec![("option", Text(option)), ("found", Number(*found))],
         ),
-        Error::Differs { path, differences } => {
+        Error::Differs {
+            path, differences, ..
+        } => {
             let all = Field::Differences(differences);
             let mut fields = vec![("path", Path(path)), ("differences", all)];
             if let Some(first) = differences.first() {
@@ -177,13 +183,13 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
             }
             ("DiffersError", fields)
         }
-        Error::NoSpace { path, needed } => {
+        Error::NoSpace { path, needed, .. } => {
             let mut fields = of_the_system(path, Some(ENOSPC));
             fields.push(("needed", Number(*needed)));
             ("NoSpaceError", fields)
         }
-        Error::Symlink { path } => ("SymlinkError", vec![("path", Path(path))]),
-        Error::NotATable { path, found } => (
+        Error::Symlink { path, .. } => ("SymlinkError", vec![("path", Path(path))]),
+        Error::NotATable { path, found, .. } => (
             "NotATableError",
             vec![("path", Path(path)), ("found", Text(found))],
         ),
@@ -195,12 +201,12 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
         Error::Mode { path, .. } => ("ModeError", of_the_system(path, Some(EACCES))),
         Error::ReadOnly => ("ReadOnlyError", vec![]),
         Error::Io { path, source, .. } => ("IoError", of_the_system(path, source.raw_os_error())),
-        // A kind that this package does not know yet.
+        // A variant that is newer than this package.
         _ => ("Error", vec![]),
     }
 }
 
-/// What an `OSError` has.
+/// Returns the attributes of an `OSError`.
 fn of_the_system(path: &Path, errno: Option<i32>) -> Vec<(&'static str, Field<'_>)> {
     let filename = path.to_string_lossy().into_owned();
     let mut fields = vec![

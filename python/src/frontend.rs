@@ -6,26 +6,26 @@ use crate::permit::Permit;
 use crate::policy::Named;
 use crate::ready::Ready;
 use crate::table::{Opened, Table, of_this_process};
-use headcount::Request;
+use headcount::{EngineId, Request};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 /// This process's place in a table, with the policy by which it routes. From ``Table.join``.
 ///
-/// May be used from any thread and from asyncio: nothing blocks. It leaves the table by ``close()``, at the
-/// end of a ``with`` block, or when this object is gone: the place is given back then, or when its last permit
-/// ends, if that comes later. A process that dies without it, whatever it dies of, is "dead" in the table until
-/// the next reap. In a forked child its calls raise ``ForkedError``; join there anew.
+/// Any thread and any asyncio task may use it: no call blocks. It leaves the table by ``close()``, at the end
+/// of a ``with`` block, or when this object is gone. Permits that are still counted then keep the place until
+/// the last of them is released. A process that dies without leaving stays in the table as a dead frontend
+/// until the next reap. In a forked child, calls raise ``ForkedError``; join there anew.
 #[pyclass(frozen, module = "headcount")]
 pub(crate) struct Frontend {
-    /// A `Place`, or `None` after `close`. In a list, which the interpreter itself guards from other threads:
-    /// a lock of Rust's would cost each request two locked instructions.
+    /// A `Place`, or `None` after `close`. It lies in a list because the interpreter guards that from other
+    /// threads: a lock of Rust's would cost each request two locked instructions.
     place: Py<PyList>,
     opened: Opened,
 }
 
-/// What a frontend has until it is closed. A call that is under way has it, too.
+/// The library's frontend, which this one has until it is closed. A call that is under way has it, too.
 #[pyclass(frozen)]
 struct Place(headcount::Frontend);
 
@@ -39,7 +39,7 @@ impl Frontend {
         Ok(Self { place, opened })
     }
 
-    /// Asks something of it, unless it was closed.
+    /// Calls `ask` with the library's frontend, unless this one was closed.
     #[inline]
     fn ask<T>(
         &self,
@@ -56,16 +56,17 @@ impl Frontend {
 
 #[pymethods]
 impl Frontend {
-    /// Places a request on the least loaded engine and counts it there, in one atomic step.
+    /// Places a request on the least loaded engine and counts it there, in one atomic step. Returns its permit.
     ///
-    /// tokens: what it costs, counted beside it until it finishes; 0 to 2**32 - 1.
-    /// pin: only this engine will do, by its number or its EngineId. Counted like any other.
-    /// exclude: any engines but these; those that have just failed, say.
-    /// prefer: (engine, slack): that engine (a warm prefix cache, say), unless its load is more than
-    /// slack above that of the least loaded.
+    /// tokens: how many tokens the request costs, counted beside it until it finishes; 0 to 2**32 - 1.
+    /// pin: the only engine that will do. The request is counted there like any other.
+    /// exclude: engines that will not do; those that have just failed, say.
+    /// prefer: (engine, slack): that engine (a warm prefix cache, say), unless its load is more than slack above
+    /// that of the least loaded engine.
     ///
-    /// An engine that is excluded or preferred may be gone by then: that is no error, since the request can go
-    /// elsewhere. These two mean the engine that has the number, also if they are given an EngineId.
+    /// Each engine is given by its number, which means the engine that has it now, or by its EngineId, which
+    /// means that very engine. An excluded or preferred engine that is gone is no error, since the request can
+    /// go elsewhere.
     ///
     /// Raises SaturatedError, UnavailableError, NoSuchEngineError, ForkedError, and ValueError after ``close``.
     /// Nothing is counted then.
@@ -82,9 +83,9 @@ impl Frontend {
         exclude: Option<Excluded>,
         prefer: Option<Prefer>,
     ) -> PyResult<Permit> {
-        let excluded = exclude.map_or(Vec::new(), |engines| engines.0);
-        let request = request(tokens, pin, &excluded, prefer);
         self.ask(py, |frontend| {
+            let excluded = excluded(exclude, frontend);
+            let request = request(tokens, pin, &excluded, prefer);
             let permit = frontend.route_with(&request).map(Permit::new);
             permit.or_raise(py)
         })
@@ -92,7 +93,7 @@ impl Frontend {
 
     /// Places ``count`` requests as that many calls of ``route`` would, or none. Returns their permits.
     ///
-    /// Raises as ``route``.
+    /// Raises the errors of ``route``.
     #[pyo3(
         signature = (count, tokens=Tokens(0), pin=None, exclude=None, prefer=None),
         text_signature = "($self, count, tokens=0, pin=None, exclude=(), prefer=None)"
@@ -106,16 +107,16 @@ impl Frontend {
         exclude: Option<Excluded>,
         prefer: Option<Prefer>,
     ) -> PyResult<Vec<Permit>> {
-        let excluded = exclude.map_or(Vec::new(), |engines| engines.0);
-        let request = request(tokens, pin, &excluded, prefer);
         self.ask(py, |frontend| {
+            let excluded = excluded(exclude, frontend);
+            let request = request(tokens, pin, &excluded, prefer);
             let permits = frontend.route_many_with(count.0, &request).or_raise(py)?;
             Ok(permits.into_iter().map(Permit::new).collect())
         })
     }
 
-    /// The same place, routing by another policy. See ``Table.join``. It stays taken until each of these
-    /// frontends was closed.
+    /// Returns a frontend with the same place that routes by another policy; see ``Table.join``. The place
+    /// stays taken until both were closed.
     #[pyo3(signature = (policy, stale_after=None))]
     fn with_policy(
         &self,
@@ -128,22 +129,22 @@ impl Frontend {
         Self::new(py, frontend.with_policy(policy), self.opened)
     }
 
-    /// The table that this is a place in. Not after ``close``.
+    /// The table of this frontend. Raises ValueError after ``close``.
     #[getter]
     fn table(&self, py: Python<'_>) -> PyResult<Table> {
         let table = self.ask(py, |frontend| Ok(frontend.table().clone()))?;
         Ok(Table(table, self.opened))
     }
 
-    /// Which of the table's places for frontends this is. Not after ``close``.
+    /// The number of its place among the table's places for frontends. Raises ValueError after ``close``.
     #[getter]
     fn slot(&self, py: Python<'_>) -> PyResult<usize> {
         self.ask(py, |frontend| Ok(frontend.slot()))
     }
 
-    /// Leaves the table. A second time changes nothing.
+    /// Leaves the table. A second call changes nothing.
     ///
-    /// Requests that are in flight stay counted until their permits are released; the last of these gives the place
+    /// Requests in flight stay counted until their permits are released; the last of these gives the place
     /// back. In a forked child the place is the parent's, and stays.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.place.bind(py).set_item(0, py.None())
@@ -198,15 +199,20 @@ fn closed() -> PyErr {
 }
 
 #[inline]
+fn excluded(engines: Option<Excluded>, frontend: &headcount::Frontend) -> Vec<EngineId> {
+    engines.map_or(Vec::new(), |engines| engines.in_table(frontend.table()))
+}
+
+#[inline]
 fn request<'a>(
     tokens: Tokens,
     pin: Option<Which>,
-    excluded: &'a [usize],
+    excluded: &'a [EngineId],
     prefer: Option<Prefer>,
 ) -> Request<'a> {
     let mut request = Request::new().tokens(tokens.0).exclude(excluded);
     if let Some(engine) = pin {
-        request = request.pin(engine.0);
+        request = request.pin(engine);
     }
     if let Some(Prefer(engine, slack)) = prefer {
         request = request.prefer(engine, slack);

@@ -1,7 +1,7 @@
-//! headcount for Python: the library's face, with Python's types around it.
+//! headcount for Python: the library's public types as Python classes.
 //!
-//! Whatever may make a system call or wait lets other threads run meanwhile. Routing and finishing do
-//! not: they take less time than handing over the interpreter would.
+//! Calls that may make a system call or wait let other threads run meanwhile. Routing and finishing keep the
+//! interpreter's lock: they take less time than to hand it over.
 
 mod argument;
 mod deployment;

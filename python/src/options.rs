@@ -1,54 +1,126 @@
-//! How a table is to be created or opened, from keyword arguments.
+//! The options of a table, from the arguments of `Table.create` and its like.
 
 use crate::argument::{Count, Mode, Tokens};
 use crate::engine::Engines;
 use headcount::{Options, Table};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-/// The keyword arguments of `Table.create` and its like.
-#[derive(Default)]
-pub(crate) struct Asked {
-    pub(crate) engines: Option<Engines>,
-    pub(crate) max_engines: Option<Count>,
-    pub(crate) max_frontends: Option<Count>,
-    pub(crate) lanes: Option<Count>,
-    pub(crate) max_in_flight: Option<Tokens>,
-    pub(crate) max_tokens: Option<Tokens>,
-    pub(crate) mode: Option<Mode>,
-    pub(crate) any_owner: bool,
+/// The name of a keyword argument, and how its value is set.
+type Keyword = (
+    &'static str,
+    fn(Options, &Bound<'_, PyAny>) -> PyResult<Options>,
+);
+
+/// The options of a table that lies at a path. None as a value means that the option is not given.
+const WITH_MODE: [Keyword; 6] = [
+    ("max_engines", |options, value| {
+        let Count(count) = value.extract()?;
+        Ok(options.max_engines(count))
+    }),
+    ("max_frontends", |options, value| {
+        let Count(count) = value.extract()?;
+        Ok(options.max_frontends(count))
+    }),
+    ("threads", |options, value| {
+        let Count(count) = value.extract()?;
+        Ok(options.threads(count))
+    }),
+    ("max_in_flight", |options, value| {
+        let Tokens(cap) = value.extract()?;
+        Ok(options.max_in_flight(cap))
+    }),
+    ("max_tokens", |options, value| {
+        let Tokens(cap) = value.extract()?;
+        Ok(options.max_tokens(cap))
+    }),
+    ("mode", |options, value| {
+        let Mode(bits) = value.extract()?;
+        Ok(options.mode(bits))
+    }),
+];
+
+/// The options of a table without a path.
+const WITHOUT_MODE: &[Keyword] = WITH_MODE.split_last().unwrap().1;
+
+/// Returns the options that are asked of a table at a path. `method` names the method that was called, for errors.
+pub(crate) fn at_path(
+    method: &str,
+    engines: Option<Engines>,
+    keywords: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Options> {
+    options(method, &WITH_MODE, engines, keywords)
 }
 
-impl From<Asked> for Options {
-    fn from(asked: Asked) -> Self {
-        let mut options = Table::options().any_owner(asked.any_owner);
-        match asked.engines {
-            Some(Engines::Numbered(Count(count))) => options = options.engines(count),
-            Some(Engines::Listed(engines)) => {
-                // An empty list says that there are none.
-                options = options.engines(0);
-                for engine in engines {
-                    options = options.engine(engine.0);
-                }
-            }
-            None => {}
+/// Returns the options that are asked of a table without a path.
+pub(crate) fn without_path(
+    method: &str,
+    engines: Option<Engines>,
+    keywords: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Options> {
+    options(method, WITHOUT_MODE, engines, keywords)
+}
+
+fn options(
+    method: &str,
+    known: &[Keyword],
+    engines: Option<Engines>,
+    keywords: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Options> {
+    let mut options = with_engines(Table::options(), engines);
+    for (name, value) in keywords.into_iter().flatten() {
+        let name: String = name.extract()?;
+        let keyword = known.iter().find(|(known, _)| *known == name);
+        let (_, set) = keyword.ok_or_else(|| unexpected(value.py(), method, &name))?;
+        if !value.is_none() {
+            options = set(options, &value).map_err(|error| noted(error, &value, &name))?;
         }
-        if let Some(Count(count)) = asked.max_engines {
-            options = options.max_engines(count);
-        }
-        if let Some(Count(count)) = asked.max_frontends {
-            options = options.max_frontends(count);
-        }
-        if let Some(Count(count)) = asked.lanes {
-            options = options.lanes(count);
-        }
-        if let Some(Tokens(cap)) = asked.max_in_flight {
-            options = options.max_in_flight(cap);
-        }
-        if let Some(Tokens(cap)) = asked.max_tokens {
-            options = options.max_tokens(cap);
-        }
-        if let Some(Mode(bits)) = asked.mode {
-            options = options.mode(bits);
-        }
-        options
     }
+    Ok(options)
+}
+
+fn with_engines(options: Options, engines: Option<Engines>) -> Options {
+    match engines {
+        Some(Engines::Numbered(Count(count))) => options.engines(count),
+        Some(Engines::Listed(engines)) => {
+            // An empty list says that there are none.
+            let none = options.engines(0);
+            (engines.into_iter()).fold(none, |options, engine| options.engine(engine.0))
+        }
+        None => options,
+    }
+}
+
+/// The error for a keyword argument that a method does not have, in Python's words and with those that it has.
+#[cold]
+fn unexpected(py: Python<'_>, method: &str, name: &str) -> PyErr {
+    let said = format!("{method}() got an unexpected keyword argument '{name}'");
+    let signature = || -> PyResult<String> {
+        let mut found = py.import("headcount._native")?.into_any();
+        for part in method.split('.') {
+            found = found.getattr(part)?;
+        }
+        found.getattr("__text_signature__")?.extract()
+    };
+    PyTypeError::new_err(match signature() {
+        Ok(signature) => {
+            let signature = signature.replace("$self, ", "");
+            format!("{said}; its arguments are {signature}")
+        }
+        Err(_) => said,
+    })
+}
+
+/// The error with a note that names the argument, as PyO3 adds one for the arguments that it knows.
+#[cold]
+fn noted(error: PyErr, value: &Bound<'_, PyAny>, name: &str) -> PyErr {
+    let py = value.py();
+    let note = format!("while processing '{name}'");
+    // Python 3.10 has no notes.
+    let _ = error
+        .value(py)
+        .call_method1(intern!(py, "add_note"), (note,));
+    error
 }

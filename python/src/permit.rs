@@ -1,19 +1,21 @@
-//! The handle of one admitted request.
+//! One admitted request.
 
 use crate::ready::Ready;
 use crate::table::of_this_process;
+use crate::view;
+use headcount::EngineId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
-/// One admitted request, counted until it is released.
+/// One admitted request, counted until its permit is released.
 ///
-/// ``release()`` or the end of a ``with`` block finishes it; if neither is reached, the garbage
-/// collector does. Only the first time counts. May be released from any thread. In a forked child it
-/// is the parent's, and releasing it there changes nothing.
+/// ``release()`` or the end of a ``with`` block finishes the request; if neither is reached, the garbage
+/// collector does. It is finished once, however often the permit is released. Any thread may release it. In a
+/// forked child the permit is the parent's, and a release there changes nothing.
 #[pyclass(frozen, module = "headcount")]
 pub(crate) struct Permit {
-    engine: u32,
+    engine: EngineId,
     tokens: u32,
     counted: Mutex<Option<headcount::Permit>>,
 }
@@ -22,7 +24,7 @@ impl Permit {
     #[inline]
     pub(crate) fn new(permit: headcount::Permit) -> Self {
         Self {
-            engine: permit.engine().index() as u32,
+            engine: permit.engine(),
             tokens: permit.tokens(),
             counted: Mutex::new(Some(permit)),
         }
@@ -31,14 +33,20 @@ impl Permit {
 
 #[pymethods]
 impl Permit {
-    /// The number of the engine that the request is to be sent to.
+    /// The number of the engine that the request is to be sent to: an index into lists of your own.
     #[getter]
     #[inline]
-    fn engine(&self) -> u32 {
-        self.engine
+    fn engine(&self) -> usize {
+        self.engine.index()
     }
 
-    /// The name of that engine. Not after the release: the number may be another engine's then.
+    /// The EngineId of that engine. It is equal to the number, and stays that engine's after the release.
+    #[getter]
+    fn engine_id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view::id(py, self.engine)
+    }
+
+    /// The name of that engine. Raises ValueError after the release: the number may be another engine's then.
     #[getter]
     fn engine_name(&self) -> PyResult<String> {
         let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,7 +72,7 @@ impl Permit {
         counted.is_none()
     }
 
-    /// Finishes the request. A second time changes nothing.
+    /// Finishes the request. A second call changes nothing.
     #[inline]
     fn release(&self) {
         let counted = self
@@ -102,7 +110,8 @@ impl Permit {
         };
         format!(
             "<headcount.Permit engine={} tokens={} {state}>",
-            self.engine, self.tokens
+            self.engine.index(),
+            self.tokens
         )
     }
 

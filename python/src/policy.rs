@@ -1,38 +1,33 @@
 //! Policies by their names.
 
 use crate::argument::{Seconds, text};
-use headcount::Policy;
-use pyo3::exceptions::PyValueError;
+use crate::error::OrRaise;
+use headcount::{Error, Policy};
 use pyo3::prelude::*;
 
-const NAMES: &str = "in_flight, open, floor, tokens, round_robin or power_of_two";
-
-/// A policy by its name, with its own limit on the age of snapshots.
+/// A policy by its name.
 pub(crate) struct Named(Policy);
 
 impl<'py> FromPyObject<'_, 'py> for Named {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let what = format!("the name of a policy ({NAMES})");
-        Ok(Self(match &*text(&object, "policy", &what)? {
-            "in_flight" => Policy::in_flight(),
-            "open" => Policy::open(),
-            "floor" => Policy::floor(),
-            "tokens" => Policy::tokens(),
-            "round_robin" => Policy::round_robin(),
-            "power_of_two" => Policy::power_of_two(),
-            name => {
-                return Err(PyValueError::new_err(format!(
-                    "there is no policy {name:?}; use {NAMES}"
-                )));
-            }
-        }))
+        let what = format!("the name of a policy ({})", names());
+        let name = text(&object, "policy", &what)?;
+        name.parse().or_raise(object.py()).map(Self)
+    }
+}
+
+/// The names that there are. The library tells them with a name that it does not know.
+fn names() -> String {
+    match "".parse::<Policy>() {
+        Err(Error::Policy { known, .. }) => known.join(", "),
+        _ => String::new(),
     }
 }
 
 impl Named {
-    /// With another limit on the age of snapshots, if one is given.
+    /// Returns the policy, with another limit on the age of publications if one is given.
     pub(crate) fn with_limit(self, stale_after: Option<Seconds>) -> PyResult<Policy> {
         Ok(match stale_after {
             Some(limit) => self.0.stale_after(limit.duration("stale_after")?),

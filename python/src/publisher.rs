@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// The right to publish statistics to a table; one process at a time has it. From ``Table.publisher``.
+/// The right to publish statistics to a table, which one process at a time has. From ``Table.publisher``.
 ///
-/// It goes back by ``close()``, at the end of a ``with`` block, when this object is gone, or when the
-/// process dies.
+/// The process gives it back by ``close()``, at the end of a ``with`` block, when this object is gone, or by its
+/// death.
 #[pyclass(frozen, module = "headcount")]
 pub(crate) struct Publisher(Mutex<Option<headcount::Publisher>>, PathBuf);
 
@@ -27,10 +27,11 @@ impl Publisher {
 impl Publisher {
     /// Publishes the statistics of the first engines, in the order of their numbers.
     ///
-    /// Readers see all of it or nothing, and do not wait. ``words`` are two numbers of one's own, 0 to
-    /// 2**64 - 1, that are seen with the statistics or not at all.
+    /// Readers see the whole publication or the one before it, and never wait. ``words`` are two numbers of
+    /// your own, 0 to 2**64 - 1, that are published with the statistics.
     ///
-    /// Raises TooManyStatsError, KvUsageError, ForkedError, and ValueError after ``close``. Nothing is published then.
+    /// Raises TooManyStatsError, KvUsageError, ForkedError, and ValueError after ``close``. Nothing is
+    /// published then.
     #[pyo3(signature = (stats, words=Words([0, 0])), text_signature = "($self, stats, words=(0, 0))")]
     fn publish(&self, py: Python<'_>, stats: AllStats, words: Words) -> PyResult<()> {
         let mut publisher = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -43,7 +44,7 @@ impl Publisher {
             .or_raise(py)
     }
 
-    /// Gives the right to publish back. A second time changes nothing.
+    /// Gives the right to publish back. A second call changes nothing.
     fn close(&self) {
         let publisher = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(publisher);

@@ -1,4 +1,4 @@
-//! What `async with` waits for where there is nothing to wait for.
+//! The awaitable of an `async with` that has nothing to wait for.
 
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 pub(crate) struct Ready(Py<PyAny>);
 
 impl Ready {
-    /// One whose result is the object itself, or None.
+    /// Returns an awaitable whose result is the object, or None.
     pub(crate) fn new(py: Python<'_>, result: Option<Py<PyAny>>) -> Self {
         Self(result.unwrap_or_else(|| py.None()))
     }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A thread that returns what dead frontends held, at intervals. From ``Table.reap_every``.
+/// A thread that reaps dead frontends at intervals. From ``Table.reap_every``.
 ///
 /// It ends by ``stop()``, at the end of a ``with`` block, or when this object is gone.
 #[pyclass(frozen, module = "headcount")]
@@ -20,15 +20,15 @@ impl Reaper {
 
 #[pymethods]
 impl Reaper {
-    /// What went wrong with the last reap, if anything did; it is tried again at the next interval. Or that
-    /// the table does not lie at its path any more; see ``Table.path_state``.
+    /// The error of the last reap, or None; the thread tries again at the next interval. A table that does not
+    /// lie at its path any more is an error here, too: see ``Table.path_state``.
     #[getter]
     fn last_error(&self) -> Option<String> {
         let reaper = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         reaper.as_ref().and_then(headcount::Reaper::last_error)
     }
 
-    /// Ends the thread. A second time changes nothing.
+    /// Ends the thread. A second call changes nothing.
     fn stop(&self, py: Python<'_>) {
         let reaper = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| drop(reaper));

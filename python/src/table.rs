@@ -1,11 +1,11 @@
-//! The table: a handle on the shared file.
+//! The table.
 
-use crate::argument::{Cap, Count, Descriptor, Flag, Mode, Name, Seconds, Tokens, Weight, Which};
+use crate::argument::{Cap, Descriptor, Flag, Name, Seconds, Tokens, Weight, Which};
 use crate::deployment::Deployment;
 use crate::engine::{Engine, Engines};
 use crate::error::OrRaise;
 use crate::frontend::Frontend;
-use crate::options::Asked;
+use crate::options;
 use crate::policy::Named;
 use crate::publisher::Publisher;
 use crate::reaper::Reaper;
@@ -13,21 +13,23 @@ use crate::view;
 use headcount::{Options, PathState};
 use pyo3::exceptions::{PyOSError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// A table that processes of one host share: exact in-flight counts and the last statistics of each
-/// engine.
+/// A table that processes of one host share: exact in-flight counts and the last statistics of each engine.
 ///
-/// Made by ``open_or_create``, ``create``, ``open``, ``open_read_only``, ``memfd`` or ``from_fd``. Put the
-/// file on a tmpfs such as /dev/shm. A handle holds nothing in the table; only a Frontend, a Permit or
-/// a Publisher does.
+/// ``open_or_create``, ``create``, ``open``, ``open_read_only``, ``memfd`` and ``from_fd`` return one. Put the
+/// file on a tmpfs such as /dev/shm. An open table takes no place in the file; a Frontend, a Publisher or a
+/// Deployment does.
+///
+/// A method that takes an engine takes its number, which means the engine that has it at that moment, or its
+/// EngineId, which means that very engine.
 #[pyclass(frozen, module = "headcount")]
 pub(crate) struct Table(pub(crate) headcount::Table, pub(crate) Opened);
 
-/// How a table was opened, which another process has to know that is to open it again.
+/// How a table was opened, so that another process can open it in the same way.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Opened {
     any_owner: bool,
@@ -35,12 +37,19 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
+    fn writable(Flag(any_owner): Flag) -> Self {
+        Self {
+            any_owner,
+            read_only: false,
+        }
+    }
+
     fn options(self) -> Options {
         headcount::Table::options().any_owner(self.any_owner)
     }
 }
 
-/// Why a handle of this process is not pickled for another.
+/// The error for an object that cannot be pickled because it belongs to its process.
 #[cold]
 pub(crate) fn of_this_process(name: &str, instead: &str) -> PyErr {
     PyTypeError::new_err(format!(
@@ -48,7 +57,7 @@ pub(crate) fn of_this_process(name: &str, instead: &str) -> PyErr {
     ))
 }
 
-/// Creates or opens, while other threads run.
+/// Creates or opens a table, while other threads run.
 fn open(
     py: Python<'_>,
     options: Options,
@@ -64,168 +73,126 @@ fn open(
 impl Table {
     /// Opens the table at ``path``, or creates it if there is none.
     ///
-    /// Any number of processes may do so at once: they end in one table. Opening returns what dead
-    /// frontends held. Options that are given must fit an existing table: its engines by name, weight and
-    /// caps, in any order, its own caps, and the sizes and the mode that it was created with. Engines and
-    /// caps fit if they are those that the table has now, or those that it was last configured with, by its
-    /// creation or by ``apply``: a worker is started again after an operator has changed a cap in place, and
-    /// the operator's cap stands. What does not fit is named by DiffersError, and nothing is changed; ``apply``
-    /// brings the table to these options.
+    /// Any number of processes may do so at once: all get the same table. Opening also reaps dead frontends.
     ///
-    /// engines: how many (named "0", "1" and so on), or a list of Engine or of names; for a new table, 0 or
-    /// an empty list if they come later.
-    /// max_engines: room for so many, 1 to 4,096; default 64.
+    /// An existing table must fit the options that are given: its engines by name, weight and caps, in any
+    /// order; its own caps; and the sizes and the mode that it was created with. Engines and caps fit if the
+    /// table has them now, or if it was last configured with them, by its creation or by ``apply``. So a worker
+    /// can be started again after an operator has changed a cap in place, and the operator's cap stays. If an
+    /// option does not fit, DiffersError names it, and nothing is changed; ``apply`` brings the table to these
+    /// options.
+    ///
+    /// engines: a number of engines, named "0", "1" and so on, or a list of Engine or of names. For a new
+    /// table, 0 or an empty list if engines are added later.
+    /// max_engines: how many engines the table has room for, 1 to 4,096; default 64.
     /// max_frontends: how many processes can join, 1 to 4,095; default 64.
-    /// lanes: how many threads of a process can route at the same instant without waiting; default 4.
-    /// max_in_flight, max_tokens: caps on all engines together; None, the default, for no cap. max_in_flight=0 takes
-    /// nothing, and max_tokens=0 only requests without tokens: others raise SaturatedError, whose ``passes`` is False.
+    /// threads: how many threads of each process can route without ever waiting for one another; all further
+    /// threads share one lane. Default 3.
+    /// max_in_flight, max_tokens: caps on all engines together; None, the default, for no cap. With
+    /// max_in_flight=0 the table takes no request, and with max_tokens=0 only requests without tokens: others
+    /// raise SaturatedError, whose ``passes`` is False.
     /// mode: permission bits of the file; default 0o600.
-    /// any_owner: open even a table that belongs to another user.
+    /// any_owner: whether to open a table that belongs to another user.
     ///
     /// Raises ExistsError, NotFoundError, NotATableError, SymlinkError, OwnerError, ModeError, VersionError,
     /// ChecksumError, GeometryError, SizeError, DiffersError, NoSpaceError, OptionError, EngineNameError,
     /// NameTakenError, WeightError, IoError.
     #[staticmethod]
-    #[pyo3(signature = (path, engines=None, *, max_engines=None, max_frontends=None, lanes=None,
-        max_in_flight=None, max_tokens=None, mode=None, any_owner=Flag(false)),
-        text_signature = "(path, engines=None, *, max_engines=None, max_frontends=None, lanes=None, max_in_flight=None, max_tokens=None, mode=None, any_owner=False)")]
-    #[allow(clippy::too_many_arguments)] // keyword arguments of Python
+    #[pyo3(
+        signature = (path, engines=None, *, any_owner=Flag(false), **keywords),
+        text_signature = "(path, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, mode=None, any_owner=False)"
+    )]
     fn open_or_create(
         py: Python<'_>,
         path: PathBuf,
         engines: Option<Engines>,
-        max_engines: Option<Count>,
-        max_frontends: Option<Count>,
-        lanes: Option<Count>,
-        max_in_flight: Option<Tokens>,
-        max_tokens: Option<Tokens>,
-        mode: Option<Mode>,
         any_owner: Flag,
+        keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let asked = Asked {
-            engines,
-            max_engines,
-            max_frontends,
-            lanes,
-            max_in_flight,
-            max_tokens,
-            mode,
-            any_owner: any_owner.0,
-        };
-        let opened = Opened {
-            any_owner: any_owner.0,
-            read_only: false,
-        };
-        open(py, asked.into(), opened, |o| o.open_or_create(path))
+        let opened = Opened::writable(any_owner);
+        let options = options::at_path("Table.open_or_create", engines, keywords)?;
+        let options = options.any_owner(opened.any_owner);
+        open(py, options, opened, |o| o.open_or_create(path))
     }
 
-    /// Creates a table at ``path``, on which nothing may lie yet. Options as for ``open_or_create``.
+    /// Creates a table at ``path``, where no file may lie yet. Takes the options of ``open_or_create``.
     ///
     /// Raises ExistsError, NotFoundError, NoSpaceError, OptionError, EngineNameError, NameTakenError,
     /// WeightError, IoError.
     #[staticmethod]
-    #[pyo3(signature = (path, engines=None, *, max_engines=None, max_frontends=None, lanes=None,
-        max_in_flight=None, max_tokens=None, mode=None))]
-    #[allow(clippy::too_many_arguments)] // keyword arguments of Python
+    #[pyo3(
+        signature = (path, engines=None, **keywords),
+        text_signature = "(path, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, mode=None)"
+    )]
     fn create(
         py: Python<'_>,
         path: PathBuf,
         engines: Option<Engines>,
-        max_engines: Option<Count>,
-        max_frontends: Option<Count>,
-        lanes: Option<Count>,
-        max_in_flight: Option<Tokens>,
-        max_tokens: Option<Tokens>,
-        mode: Option<Mode>,
+        keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let asked = Asked {
-            engines,
-            max_engines,
-            max_frontends,
-            lanes,
-            max_in_flight,
-            max_tokens,
-            mode,
-            any_owner: false,
-        };
-        open(py, asked.into(), Opened::default(), |o| o.create(path))
+        let options = options::at_path("Table.create", engines, keywords)?;
+        open(py, options, Opened::default(), |o| o.create(path))
     }
 
-    /// Opens the table at ``path``, whatever it was created with.
+    /// Opens the table at ``path``, with the options that it has. Also reaps dead frontends.
     ///
     /// Raises NotFoundError, NotATableError, SymlinkError, OwnerError, ModeError, VersionError,
     /// ChecksumError, GeometryError, SizeError, IoError.
     #[staticmethod]
     #[pyo3(signature = (path, *, any_owner=Flag(false)), text_signature = "(path, *, any_owner=False)")]
     fn open(py: Python<'_>, path: PathBuf, any_owner: Flag) -> PyResult<Self> {
-        let opened = Opened {
-            any_owner: any_owner.0,
-            read_only: false,
-        };
+        let opened = Opened::writable(any_owner);
         open(py, opened.options(), opened, |o| o.open(path))
     }
 
-    /// Opens the table at ``path`` to look at it only: nothing in it is changed, not even by a reap.
+    /// Opens the table at ``path`` for reading only: no call changes anything in it, and none reaps.
     ///
-    /// Raises as ``open``.
+    /// Raises the errors of ``open``.
     #[staticmethod]
     #[pyo3(signature = (path, *, any_owner=Flag(false)), text_signature = "(path, *, any_owner=False)")]
     fn open_read_only(py: Python<'_>, path: PathBuf, any_owner: Flag) -> PyResult<Self> {
         let opened = Opened {
-            any_owner: any_owner.0,
             read_only: true,
+            ..Opened::writable(any_owner)
         };
         open(py, opened.options(), opened, |o| o.open_read_only(path))
     }
 
-    /// Creates a table without a path. Hand its ``fileno()`` to children, by ``pass_fds`` of
-    /// ``subprocess`` say, and let them use ``from_fd``. Options as for ``open_or_create``.
+    /// Creates a table without a path. Pass its ``fileno()`` to child processes, by ``pass_fds`` of ``subprocess``
+    /// say, and open it there by ``from_fd``. Takes the options of ``open_or_create``, but no mode.
     ///
     /// Raises NoSpaceError, OptionError, EngineNameError, NameTakenError, WeightError, IoError.
     #[staticmethod]
-    #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
-        max_in_flight=None, max_tokens=None))]
+    #[pyo3(
+        signature = (engines=None, **keywords),
+        text_signature = "(engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None)"
+    )]
     fn memfd(
         py: Python<'_>,
         engines: Option<Engines>,
-        max_engines: Option<Count>,
-        max_frontends: Option<Count>,
-        lanes: Option<Count>,
-        max_in_flight: Option<Tokens>,
-        max_tokens: Option<Tokens>,
+        keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let asked = Asked {
-            engines,
-            max_engines,
-            max_frontends,
-            lanes,
-            max_in_flight,
-            max_tokens,
-            ..Asked::default()
-        };
-        open(py, asked.into(), Opened::default(), Options::memfd)
+        let options = options::without_path("Table.memfd", engines, keywords)?;
+        open(py, options, Opened::default(), Options::memfd)
     }
 
-    /// Opens the table behind a descriptor. The descriptor stays the caller's.
+    /// Opens the table behind a descriptor, which stays open and the caller's.
     ///
-    /// Raises as ``open``, and OSError if the number is no open descriptor.
+    /// Raises the errors of ``open``, and OSError if the number is no open descriptor.
     #[staticmethod]
     #[pyo3(signature = (fd, *, any_owner=Flag(false)), text_signature = "(fd, *, any_owner=False)")]
     fn from_fd(py: Python<'_>, fd: Descriptor, any_owner: Flag) -> PyResult<Self> {
-        let opened = Opened {
-            any_owner: any_owner.0,
-            read_only: false,
-        };
+        let opened = Opened::writable(any_owner);
         let fd = duplicate(fd)?;
         open(py, opened.options(), opened, |o| o.from_fd(fd))
     }
 
-    /// Takes a place in the table for this process, after returning what dead frontends held.
+    /// Takes a place in the table for this process, after reaping dead frontends. Returns the Frontend.
     ///
     /// policy: how load is computed: in_flight, open, floor, tokens, round_robin or power_of_two.
-    /// stale_after: the age in seconds from which on a snapshot counts as absent; default 1.
+    /// stale_after: the age in seconds beyond which the policy ignores published statistics; default 1.
     ///
-    /// Raises FrontendsFullError, ReadOnlyError, IoError.
+    /// Raises PolicyError, FrontendsFullError, ReadOnlyError, IoError.
     #[pyo3(
         signature = (policy=Named::default(), stale_after=None),
         text_signature = "($self, policy=\"in_flight\", stale_after=None)"
@@ -241,7 +208,7 @@ impl Table {
         Frontend::new(py, frontend.with_policy(policy), self.1)
     }
 
-    /// Becomes the publisher, if no living process is.
+    /// Takes the right to publish statistics, if no living process has it. Returns the Publisher.
     ///
     /// Raises PublisherHeldError, ReadOnlyError, IoError.
     fn publisher(&self, py: Python<'_>) -> PyResult<Publisher> {
@@ -249,8 +216,9 @@ impl Table {
         Ok(Publisher::new(publisher, self.0.path()))
     }
 
-    /// Takes the table's deployment lock, if no living process has it. For the parent of a deployment, before it
-    /// changes anything; frontends do not need it.
+    /// Takes the table's deployment lock, if no living process has it. Returns the Deployment.
+    ///
+    /// The parent of a deployment calls this before it changes anything. Frontends do not need the lock.
     ///
     /// Raises DeployedError, ReadOnlyError, IoError.
     fn deploy(&self, py: Python<'_>) -> PyResult<Deployment> {
@@ -259,86 +227,63 @@ impl Table {
     }
 
     /// Brings the table to these options while its frontends go on: adds and removes engines, and changes their
-    /// weights and caps and the table's own caps. Returns what was changed: Changes. Options as for
-    /// ``open_or_create``.
+    /// weights and caps and the table's own caps. Returns the Changes. Takes the options of ``open_or_create``.
     ///
-    /// An engine that is there already, by its name, keeps its state and what is in flight on it. Without
-    /// ``engines`` all stay as they are; a cap of the table that is not given is taken away. What a table was
-    /// created with cannot be changed.
+    /// An engine whose name the table has already keeps its state and what is in flight on it. Without
+    /// ``engines``, all engines stay as they are. A cap of the table that is not given is taken away. The sizes
+    /// and the mode cannot be changed.
     ///
-    /// Processes that apply at the same time do so one after the other. A table that a deployment serves is left to it
-    /// (DeployedError): that process calls ``Deployment.apply``.
+    /// Processes that apply at the same time do so one after the other. If another process is the table's
+    /// deployment, this raises DeployedError: only that process changes the table, by ``Deployment.apply``.
     ///
     /// Raises DeployedError, DiffersError, OptionError, EnginesFullError, EngineNameError, NameTakenError,
     /// WeightError, ReadOnlyError, BusyError, IoError.
-    #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
-        max_in_flight=None, max_tokens=None, mode=None))]
-    #[allow(clippy::too_many_arguments)] // keyword arguments of Python
+    #[pyo3(
+        signature = (engines=None, **keywords),
+        text_signature = "($self, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, mode=None)"
+    )]
     fn apply<'py>(
         &self,
         py: Python<'py>,
         engines: Option<Engines>,
-        max_engines: Option<Count>,
-        max_frontends: Option<Count>,
-        lanes: Option<Count>,
-        max_in_flight: Option<Tokens>,
-        max_tokens: Option<Tokens>,
-        mode: Option<Mode>,
+        keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let asked = Asked {
-            engines,
-            max_engines,
-            max_frontends,
-            lanes,
-            max_in_flight,
-            max_tokens,
-            mode,
-            any_owner: false,
-        };
-        let options = asked.into();
+        let options = options::at_path("Table.apply", engines, keywords)?;
         view::changes(py, &py.detach(|| self.0.apply(&options)).or_raise(py)?)
     }
 
-    /// What ``apply`` would change now, in its order: a list of Difference, empty if nothing. Options as for
-    /// ``open_or_create``; an operator's change in place counts, whatever the table was last configured with.
+    /// Returns what ``apply`` would change now, in its order. Takes the options of ``open_or_create``.
     ///
-    /// ``apply`` raises DiffersError, and changes nothing, if one of them cannot be changed
-    /// (``Difference.can_be_changed``). Options that no table can have are an error there, and not here.
-    /// A look, without a lock, which a table of ``open_read_only`` allows as well.
-    #[pyo3(signature = (engines=None, *, max_engines=None, max_frontends=None, lanes=None,
-        max_in_flight=None, max_tokens=None, mode=None))]
-    #[allow(clippy::too_many_arguments)] // keyword arguments of Python
+    /// The options are compared with what the table has now, also where an operator has changed it in place. If
+    /// one of the differences cannot be changed (``Difference.can_be_changed``), ``apply`` raises DiffersError
+    /// and changes nothing. ``apply`` refuses options that no table can have; this does not. This takes no
+    /// lock, and works on a table of ``open_read_only``, too.
+    #[pyo3(
+        signature = (engines=None, **keywords),
+        text_signature = "($self, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, mode=None)"
+    )]
     fn differences<'py>(
         &self,
         py: Python<'py>,
         engines: Option<Engines>,
-        max_engines: Option<Count>,
-        max_frontends: Option<Count>,
-        lanes: Option<Count>,
-        max_in_flight: Option<Tokens>,
-        max_tokens: Option<Tokens>,
-        mode: Option<Mode>,
+        keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let asked = Asked {
-            engines,
-            max_engines,
-            max_frontends,
-            lanes,
-            max_in_flight,
-            max_tokens,
-            mode,
-            any_owner: false,
-        };
-        let options = asked.into();
+        let options = options::at_path("Table.differences", engines, keywords)?;
         view::differences(py, &py.detach(|| self.0.differences(&options)))
     }
 
-    /// A look at the whole table, for people and metrics: a View. Nothing waits for it.
-    fn snapshot<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    /// Returns what the table holds now, for people and metrics. No other process waits for it.
+    fn view<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         view::view(py, &py.detach(|| self.0.view()))
     }
 
-    /// Returns to the engines what dead frontends held. Tells how much that was: a Reaped.
+    /// Returns the sizes and the mode that the table was created with, which never change.
+    fn dimensions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        view::dimensions(py, self.0.dimensions())
+    }
+
+    /// Reaps dead frontends: takes their requests off the counts, and frees their places. Returns how much that
+    /// was.
     ///
     /// Raises ReadOnlyError, IoError.
     fn reap<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -346,8 +291,8 @@ impl Table {
         view::reaped(py, reaped)
     }
 
-    /// Reaps every ``period`` seconds from a thread of this process, until the Reaper is stopped. Less than
-    /// a millisecond counts as one.
+    /// Starts a thread that reaps every ``period`` seconds, at most once a millisecond. Returns the Reaper that
+    /// stops it.
     ///
     /// Raises ReadOnlyError, IoError.
     fn reap_every(&self, py: Python<'_>, period: Seconds) -> PyResult<Reaper> {
@@ -356,70 +301,68 @@ impl Table {
         Ok(Reaper::new(reaper, self.0.path()))
     }
 
-    /// Adds an engine, an Engine or a name, and returns its EngineId.
-    ///
-    /// The calls that change an engine take its number, which means the engine that has it then, or its
-    /// EngineId, which means that very engine: if it is gone, another that has its number is left alone.
+    /// Adds an engine, given as an Engine or as a name. Returns its EngineId.
     ///
     /// Raises EngineNameError, WeightError, NameTakenError, EnginesFullError, ReadOnlyError, BusyError, IoError.
     fn add<'py>(&self, py: Python<'py>, engine: Engine) -> PyResult<Bound<'py, PyAny>> {
         view::id(py, py.detach(|| self.0.add(&engine.0)).or_raise(py)?)
     }
 
-    /// Takes an engine out. What is in flight on it finishes as it would have; returns how many.
+    /// Removes an engine. Requests in flight on it stay counted until they finish; returns how many these are.
     ///
     /// Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
     fn remove(&self, py: Python<'_>, engine: Which) -> PyResult<u32> {
-        py.detach(|| self.0.remove(engine.0)).or_raise(py)
+        py.detach(|| self.0.remove(engine)).or_raise(py)
     }
 
-    /// The engine takes nothing new; what is in flight finishes.
+    /// Makes an engine drain: it takes no new request, and those in flight finish.
     ///
     /// Raises NoSuchEngineError, ReadOnlyError.
     fn drain(&self, py: Python<'_>, engine: Which) -> PyResult<()> {
-        self.0.drain(engine.0).or_raise(py)
+        self.0.drain(engine).or_raise(py)
     }
 
-    /// The engine does not answer: it takes nothing.
+    /// Marks an engine as down, since it does not answer: it takes no request.
     ///
     /// Raises NoSuchEngineError, ReadOnlyError.
     fn down(&self, py: Python<'_>, engine: Which) -> PyResult<()> {
-        self.0.down(engine.0).or_raise(py)
+        self.0.down(engine).or_raise(py)
     }
 
-    /// The engine takes requests again, starting from what is in flight on it.
+    /// Makes an engine take requests again. What is in flight on it still counts.
     ///
     /// Raises NoSuchEngineError, ReadOnlyError.
     fn up(&self, py: Python<'_>, engine: Which) -> PyResult<()> {
-        self.0.up(engine.0).or_raise(py)
+        self.0.up(engine).or_raise(py)
     }
 
-    /// As ``down``, if the engine is active: one that is draining or down stays as it is. For health checks.
-    /// Tells whether it was.
+    /// Marks an engine as down if it is active, and returns whether it was. For health checks: an engine that
+    /// an operator drains goes on draining.
     ///
     /// Raises NoSuchEngineError, ReadOnlyError.
     fn down_if_active(&self, py: Python<'_>, engine: Which) -> PyResult<bool> {
-        self.0.down_if_active(engine.0).or_raise(py)
+        self.0.down_if_active(engine).or_raise(py)
     }
 
-    /// As ``up``, if the engine is down: one that an operator drains goes on draining. For health checks.
-    /// Tells whether it was.
+    /// Makes an engine take requests again if it is down, and returns whether it was. For health checks: an
+    /// engine that an operator drains goes on draining.
     ///
     /// Raises NoSuchEngineError, ReadOnlyError.
     fn up_if_down(&self, py: Python<'_>, engine: Which) -> PyResult<bool> {
-        self.0.up_if_down(engine.0).or_raise(py)
+        self.0.up_if_down(engine).or_raise(py)
     }
 
     /// Changes an engine's weight.
     ///
     /// Raises WeightError, NoSuchEngineError, ReadOnlyError, BusyError, IoError.
     fn set_weight(&self, py: Python<'_>, engine: Which, weight: Weight) -> PyResult<()> {
-        py.detach(|| self.0.set_weight(engine.0, weight.0))
+        py.detach(|| self.0.set_weight(engine, weight.0))
             .or_raise(py)
     }
 
-    /// Changes an engine's caps; None for no cap, while max_in_flight=0 takes nothing. A cap that is not given stays as
-    /// it is: of two processes that change one each, both have their way.
+    /// Changes an engine's caps. None means no cap; with max_in_flight=0 the engine takes no request. A cap
+    /// that is not given stays as it is, so two processes that change one cap each do not undo each other's
+    /// change.
     ///
     /// Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
     #[pyo3(
@@ -435,16 +378,18 @@ impl Table {
     ) -> PyResult<()> {
         py.detach(|| match (max_in_flight, max_tokens) {
             (Cap::Stays, Cap::Stays) => Ok(()),
-            (Cap::Is(requests), Cap::Stays) => self.0.set_max_in_flight(engine.0, requests),
-            (Cap::Stays, Cap::Is(tokens)) => self.0.set_max_tokens(engine.0, tokens),
-            (Cap::Is(requests), Cap::Is(tokens)) => self.0.set_caps(engine.0, requests, tokens),
+            (Cap::Is(requests), Cap::Stays) => self.0.set_max_in_flight(engine, requests),
+            (Cap::Stays, Cap::Is(tokens)) => self.0.set_max_tokens(engine, tokens),
+            (Cap::Is(requests), Cap::Is(tokens)) => self.0.set_caps(engine, requests, tokens),
         })
         .or_raise(py)
     }
 
-    /// Changes the most requests that all engines together take; None for no cap, while 0 takes nothing.
-    /// The table's cap on tokens stays as it is. A cap below what is in flight takes nothing away. ``apply`` puts the
-    /// configured cap back.
+    /// Changes the most requests that all engines together take. None means no cap; with 0 the table takes no
+    /// request.
+    ///
+    /// The table's cap on tokens stays as it is. Requests in flight beyond the new cap go on. ``apply`` puts
+    /// the configured cap back.
     ///
     /// Raises ReadOnlyError, BusyError, IoError.
     fn set_total_max_in_flight(&self, py: Python<'_>, cap: Option<Tokens>) -> PyResult<()> {
@@ -453,8 +398,8 @@ impl Table {
             .or_raise(py)
     }
 
-    /// Changes the most tokens that all engines together take; None for no cap, while one of 0 takes requests without
-    /// tokens only. See ``set_total_max_in_flight``.
+    /// Changes the most tokens that all engines together take. None means no cap; with 0 the table takes only
+    /// requests without tokens. See ``set_total_max_in_flight``.
     ///
     /// Raises ReadOnlyError, BusyError, IoError.
     fn set_total_max_tokens(&self, py: Python<'_>, cap: Option<Tokens>) -> PyResult<()> {
@@ -462,45 +407,46 @@ impl Table {
         py.detach(|| self.0.set_total_max_tokens(cap)).or_raise(py)
     }
 
-    /// The EngineId of the engine of that name, or None.
+    /// Returns the EngineId of the engine of that name, or None if there is none.
     fn find<'py>(&self, py: Python<'py>, name: Name) -> PyResult<Option<Bound<'py, PyAny>>> {
         let found = self.0.find(&name.0);
         found.map(|found| view::id(py, found)).transpose()
     }
 
-    /// What lies at the path of this table now: "here", this table; "gone", nothing; "replaced", another
+    /// Returns what lies at the table's path now: "here", this table; "gone", no file; "replaced", another
     /// file; "none", the table has no path.
     ///
-    /// When it is "gone" or "replaced", processes that open the path from now on count in another table, and
-    /// caps are exceeded: start the process anew. A Reaper's ``last_error`` says so as well.
+    /// If it is "gone" or "replaced", a process that opens the path from now on counts in another table, and
+    /// caps are exceeded: start this process anew. A Reaper's ``last_error`` says so as well.
     ///
-    /// Raises IoError, if this process may not look there any more.
+    /// Raises IoError if this process may not read the directory any more.
     fn path_state(&self, py: Python<'_>) -> PyResult<&'static str> {
         Ok(self.0.path_state().or_raise(py)?.name())
     }
 
-    /// Recounts everything, and checks the file and all that it says: a Verification. Reads only, and
-    /// nothing waits for it; milliseconds for a table of the default size.
+    /// Recounts all requests and checks every field of the file. Returns what it found: a Verification.
+    ///
+    /// It only reads, and no other process waits for it. It takes milliseconds for a table of the default size.
     ///
     /// Raises IoError.
     fn verify<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         view::verification(py, &py.detach(|| self.0.verify()).or_raise(py)?)
     }
 
-    /// The file word by word, each with what it means: for a bug report.
+    /// Returns the file word by word, with the meaning of each, for a bug report.
     ///
     /// Raises IoError.
     fn dump(&self, py: Python<'_>) -> PyResult<String> {
         py.detach(|| self.0.dump()).or_raise(py)
     }
 
-    /// Where the table lies, as it was opened.
+    /// The path by which the table was opened.
     #[getter]
     fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// The descriptor of the table's file, which stays the table's.
+    /// Returns the descriptor of the table's file, which stays the table's.
     fn fileno(&self) -> i32 {
         self.0.as_fd().as_raw_fd()
     }
@@ -509,7 +455,7 @@ impl Table {
         format!("<headcount.Table {}>", self.0.path().display())
     }
 
-    /// By its path: another process opens it there.
+    /// Pickles the path: another process opens the table there.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let state = self.0.path_state().or_raise(py)?;
         if state != PathState::Here {
@@ -533,9 +479,9 @@ impl Table {
 
 const EBADF: i32 = 9; // of Linux, on all its processors
 
-/// A descriptor of our own on what the caller's number stands for.
+/// Returns a new descriptor on the file of the caller's descriptor.
 fn duplicate(Descriptor(fd): Descriptor) -> PyResult<OwnedFd> {
-    // By way of /proc: a number from Python may be anything, and this fails if it is nothing.
+    // By way of /proc: a number from Python may be no descriptor at all, and then this fails.
     let file = std::fs::OpenOptions::new()
         .read(true)
         .write(true)

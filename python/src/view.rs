@@ -1,7 +1,8 @@
-//! A look at the whole table, as the dataclasses of `headcount/_view.py`.
+//! Results of the library as the dataclasses of `headcount/_view.py`.
 
-use crate::engine::state;
-use headcount::{Changes, Difference, EngineId, EngineStats, Reaped, Verification, View};
+use headcount::{
+    Changes, Difference, Dimensions, EngineId, EngineStats, Reaped, Verification, View,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
 use std::time::UNIX_EPOCH;
@@ -25,10 +26,9 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
                 .map(|stats| self::stats(py, &stats))
                 .transpose()?;
             let fields = (
-                engine.index,
                 id(py, engine.id)?,
                 &engine.name,
-                state(engine.state),
+                engine.state.name(),
                 engine.weight,
                 engine.in_flight,
                 engine.tokens,
@@ -59,15 +59,11 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
             made(py, VIEW, "FrontendView", fields)
         })
         .collect::<PyResult<_>>()?;
-    let snapshot = (view.publication)
-        .map(|snapshot| {
-            let words = (snapshot.words[0], snapshot.words[1]);
-            made(
-                py,
-                VIEW,
-                "PublicationView",
-                (snapshot.age.as_secs_f64(), words),
-            )
+    let publication = (view.publication)
+        .map(|publication| {
+            let [first, second] = publication.words;
+            let fields = (publication.age.as_secs_f64(), (first, second));
+            made(py, VIEW, "PublicationView", fields)
         })
         .transpose()?;
     let [a, b, c, d, e] = view.refusals_total.by_reason().map(|(_, count)| count);
@@ -76,13 +72,27 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
         engines,
         frontends,
         view.publisher,
-        snapshot,
+        publication,
         view.max_in_flight,
         view.max_tokens,
         view.deployment,
         refusals_total,
     );
     made(py, VIEW, "View", fields)
+}
+
+/// A `headcount.Dimensions`.
+pub(crate) fn dimensions<'py>(py: Python<'py>, of: Dimensions) -> PyResult<Bound<'py, PyAny>> {
+    let fields = (
+        of.format,
+        of.size,
+        of.max_engines,
+        of.max_frontends,
+        of.threads,
+        of.engines,
+        of.mode,
+    );
+    made(py, VIEW, "Dimensions", fields)
 }
 
 /// A `headcount.EngineId`.

@@ -103,11 +103,11 @@ def table_of(client: Any) -> headcount.Table:
 
 
 def in_flight(client: Any) -> list[int]:
-    return [engine.in_flight for engine in table_of(client).snapshot().engines]
+    return [engine.in_flight for engine in table_of(client).view().engines]
 
 
 def tokens(client: Any) -> list[int]:
-    return [engine.tokens for engine in table_of(client).snapshot().engines]
+    return [engine.tokens for engine in table_of(client).view().engines]
 
 
 SETTINGS = Settings()

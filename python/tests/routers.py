@@ -84,18 +84,18 @@ async def router(
 
 
 def living(path: Path) -> list[headcount.FrontendView]:
-    view = headcount.Table.open_read_only(path).snapshot()
+    view = headcount.Table.open_read_only(path).view()
     return [frontend for frontend in view.frontends if frontend.alive]
 
 
 def in_flight(path: Path) -> list[int]:
-    view = headcount.Table.open_read_only(path).snapshot()
+    view = headcount.Table.open_read_only(path).view()
     return [engine.in_flight for engine in view.engines]
 
 
 def admitted(path: Path) -> int:
     """How many requests were ever placed."""
-    view = headcount.Table.open_read_only(path).snapshot()
+    view = headcount.Table.open_read_only(path).view()
     return sum(engine.admitted_total for engine in view.engines)
 
 

@@ -67,9 +67,9 @@ def test_numbers_of_engines_are_what_python_takes_for_numbers() -> None:
         def __index__(self) -> int:
             return 3
 
-    assert len(Table.memfd(engines=Three()).snapshot().engines) == 3  # type: ignore[arg-type]
-    assert len(Table.memfd(engines=("a", "b")).snapshot().engines) == 2
-    assert Table.memfd(engines=[]).snapshot().engines == []
+    assert len(Table.memfd(engines=Three()).view().engines) == 3  # type: ignore[arg-type]
+    assert len(Table.memfd(engines=("a", "b")).view().engines) == 2
+    assert Table.memfd(engines=[]).view().engines == []
     for bad in (-1, 1 << 70):
         with pytest.raises(ValueError, match=f"{bad} cannot be a count; use 0 to"):
             Table.memfd(engines=bad)
@@ -133,7 +133,7 @@ def test_arguments_of_a_wrong_type_are_told_in_pythons_words(
         (table.reap_every, {"period": None}, "a time in seconds must be a number, not None"),
         (Table.create, {"path": 3}, "expected str, bytes or os.PathLike object, not int"),
         (Table.create, {"path": path, "mode": "0660"}, "must be a whole number, not '"),
-        (Table.create, {"path": path, "lanes": False}, "a count must be a whole number, not False"),
+        (Table.create, {"path": path, "threads": False}, "a count must be a whole number, not False"),
         (Table.open, {"path": path, "any_owner": 1}, "any_owner must be True or False, not 1"),
         (Table.from_fd, {"fd": "3"}, "a descriptor must be a whole number, not '3'"),
         (Table.from_fd, {"fd": True}, "a descriptor must be a whole number, not True"),
@@ -355,7 +355,7 @@ def test_a_refusal_says_which_cap_and_whether_it_passes() -> None:
     with pytest.raises(headcount.UnavailableError) as unavailable:
         frontend.route()
     assert (unavailable.value.engines, unavailable.value.down) == (1, 1)
-    assert table.snapshot().refusals_total == headcount.Refusals(
+    assert table.view().refusals_total == headcount.Refusals(
         engine_requests=2, engine_tokens=2, table_requests=0, table_tokens=0, unavailable=1
     )
 
@@ -367,7 +367,7 @@ def test_a_refusal_says_which_cap_and_whether_it_passes() -> None:
         assert refused(lambda: frontend.route(tokens=9)) == ("table_tokens", True)
         with frontend.route():
             assert refused(frontend.route) == ("table_requests", True)
-    assert table.snapshot().refusals_total == headcount.Refusals(0, 0, 2, 2, 0)
+    assert table.view().refusals_total == headcount.Refusals(0, 0, 2, 2, 0)
 
 
 # -- Names and types ---------------------------------------------------------------------------------
@@ -460,7 +460,7 @@ def test_the_stub_says_what_help_says() -> None:
 
 def test_what_with_ends_async_with_ends_too(table: Table, frontend: Frontend) -> None:
     def in_flight() -> int:
-        return sum(engine.in_flight for engine in table.snapshot().engines)
+        return sum(engine.in_flight for engine in table.view().engines)
 
     async def scene() -> None:
         async with frontend.route() as permit:
@@ -489,13 +489,13 @@ def test_what_with_ends_async_with_ends_too(table: Table, frontend: Frontend) ->
         with pytest.raises(ValueError, match="closed"):
             publisher.publish([])
         async with table.deploy() as deployment:
-            assert table.snapshot().deployment == os.getpid()
-        assert table.snapshot().deployment is None
+            assert table.view().deployment == os.getpid()
+        assert table.view().deployment is None
         with pytest.raises(ValueError, match="closed"):
             deployment.table  # noqa: B018
         async with table.join() as another:
-            assert len(table.snapshot().frontends) == 2
-        assert len(table.snapshot().frontends) == 1
+            assert len(table.view().frontends) == 2
+        assert len(table.view().frontends) == 1
         with pytest.raises(ValueError, match="closed"):
             another.route()
 
@@ -512,7 +512,7 @@ def test_a_table_serves_one_deployment(path: Path) -> None:
         with pytest.raises(headcount.DeployedError, match="is served by process") as served:
             Table.open(path).deploy()
         assert (served.value.path, served.value.pid) == (path, os.getpid())
-        assert table.snapshot().deployment == os.getpid()
+        assert table.view().deployment == os.getpid()
     deployment.close()
     table.deploy().close()
 
@@ -541,7 +541,7 @@ def test_a_living_table_is_brought_to_a_configuration(path: Path) -> None:
         "max_in_flight none, now 60",
     ]
     assert headcount.Difference(None, "max_in_flight", "none", "60") in changes.differences
-    view = table.snapshot()
+    view = table.view()
     assert view.max_in_flight == 60
     assert [(e.name, e.state, e.in_flight) for e in view.engines] == [
         ("a", "draining", 1),
@@ -563,11 +563,11 @@ def test_a_living_table_is_brought_to_a_configuration(path: Path) -> None:
             table.apply(**options)
         assert deployment.apply(engines=["a"]).removed == ["c"]
         assert deployment.apply(engines=[], max_in_flight=60).removed == ["a"]
-        assert table.snapshot().max_in_flight == 60
+        assert table.view().max_in_flight == 60
         # Without engines all stay, and without a cap there is none.
         deployment.apply(engines=["e"])
         assert not deployment.apply()
-        assert (table.find("e") is not None, table.snapshot().max_in_flight) == (True, None)
+        assert (table.find("e") is not None, table.view().max_in_flight) == (True, None)
     with pytest.raises(ValueError, match="closed"):
         deployment.apply(engines=["a"])
     with pytest.raises(TypeError, match="engines must be a number"):
@@ -594,17 +594,17 @@ def test_what_apply_would_change_is_told_and_not_changed(path: Path) -> None:
     ]
     for opened in (Table.open_or_create(path, **options), Table.open_read_only(path)):
         assert opened.differences(**options) == changed
-    view = table.snapshot()
+    view = table.view()
     assert ([e.name for e in view.engines], view.max_in_flight) == (["a"], 50)
     with pytest.raises(headcount.DiffersError) as differs:
         Table.open_or_create(path, engines=["a"], max_in_flight=60)
     assert differs.value.differences == table.differences(engines=["a"])[1:]
     # What it was created with stays.
-    fixed = table.differences(max_in_flight=50, lanes=1, mode=0o660)
+    fixed = table.differences(max_in_flight=50, threads=1, mode=0o660)
     told = [(it.option, it.found, it.asked, it.can_be_changed) for it in fixed]
-    assert told == [("lanes", "4", "1", False), ("mode", "0600", "0660", False)]
+    assert told == [("threads", "3", "1", False), ("mode", "0600", "0660", False)]
     with pytest.raises(headcount.DiffersError) as refused:
-        table.apply(max_in_flight=50, lanes=1, mode=0o660)
+        table.apply(max_in_flight=50, threads=1, mode=0o660)
     assert refused.value.differences == fixed
     with pytest.raises(TypeError, match="engines must be a number"):
         table.differences(engines="a")
@@ -616,7 +616,7 @@ def test_what_apply_would_change_is_told_and_not_changed(path: Path) -> None:
 
 def test_a_cap_of_the_whole_table_is_changed_without_the_other(table: Table) -> None:
     def caps() -> tuple[int | None, int | None]:
-        view = table.snapshot()
+        view = table.view()
         return view.max_in_flight, view.max_tokens
 
     frontend = table.join()
@@ -627,7 +627,7 @@ def test_a_cap_of_the_whole_table_is_changed_without_the_other(table: Table) -> 
     with pytest.raises(headcount.SaturatedError) as saturated:
         frontend.route()
     assert (saturated.value.cap, saturated.value.passes) == ("table_requests", True)
-    assert [engine.max_in_flight for engine in table.snapshot().engines] == [None] * 4
+    assert [engine.max_in_flight for engine in table.view().engines] == [None] * 4
     table.set_total_max_in_flight(4)
     assert caps() == (4, 100)
     with frontend.route():
@@ -658,12 +658,12 @@ def test_only_who_may_write_changes_the_caps_of_a_table(path: Path) -> None:
     for change in (reading.set_total_max_in_flight, reading.set_total_max_tokens):
         with pytest.raises(headcount.ReadOnlyError):
             change(9)
-    assert reading.snapshot().max_in_flight == 3
+    assert reading.view().max_in_flight == 3
 
 
 def test_a_health_check_does_not_undo_what_an_operator_does(table: Table) -> None:
     def states() -> list[str]:
-        return [engine.state for engine in table.snapshot().engines]
+        return [engine.state for engine in table.view().engines]
 
     table.drain(0)
     assert (table.down_if_active(0), table.up_if_down(0)) == (False, False)
@@ -680,7 +680,7 @@ def test_a_health_check_does_not_undo_what_an_operator_does(table: Table) -> Non
 
 def test_a_cap_that_is_not_given_stays(table: Table) -> None:
     def caps() -> tuple[int | None, int | None]:
-        engine = table.snapshot().engines[0]
+        engine = table.view().engines[0]
         return engine.max_in_flight, engine.max_tokens
 
     table.set_caps(0, 8, 900)
@@ -719,19 +719,42 @@ def test_a_request_may_exclude_or_prefer_an_engine_that_is_gone(
     gone = table.find("3")
     assert gone is not None
     table.remove(gone)
-    for number in (gone, 3, 9, 1 << 31):
-        assert frontend.route(exclude=[number]).engine in (0, 1, 2)
-        assert frontend.route(prefer=(number, 100)).engine in (0, 1, 2)
-        assert len(frontend.route_many(2, exclude=[number])) == 2
+    for engine in (gone, 3, 9, 1 << 31):
+        assert frontend.route(exclude=[engine]).engine in (0, 1, 2)
+        assert frontend.route(prefer=(engine, 100)).engine in (0, 1, 2)
+        assert len(frontend.route_many(2, exclude=[engine])) == 2
         with pytest.raises(headcount.NoSuchEngineError):
-            frontend.route(pin=number)
-    # By its number, also where an id is given.
+            frontend.route(pin=engine)
+
+
+def test_a_number_means_the_engine_that_has_it_now_and_an_id_that_very_engine(
+    table: Table, frontend: Frontend
+) -> None:
+    gone = table.find("3")
+    assert gone is not None
+    table.remove(gone)
     new = table.add("new")
-    assert new.index == gone.index
-    with pytest.raises(headcount.UnavailableError) as unavailable:
-        frontend.route(exclude=[0, 1, 2, gone])
-    assert unavailable.value.excluded == 4
-    assert frontend.route(prefer=(gone, 100)).engine == new
+    assert new.index == gone.index == 3
+    others = [0, 1, 2]
+    for engine in (3, new):
+        with pytest.raises(headcount.UnavailableError) as unavailable:
+            frontend.route(exclude=[*others, engine])
+        assert unavailable.value.excluded == 4
+        with pytest.raises(headcount.UnavailableError):
+            frontend.route_many(2, exclude=[*others, engine])
+    # To exclude the one that is gone does not exclude the one that has its number now.
+    with frontend.route(exclude=[*others, gone]) as permit:
+        assert (permit.engine, permit.engine_id, permit.engine_name) == (3, new, "new")
+        assert permit.engine_id != gone
+        # Nor is it preferred, with a request more than the others.
+        for engine, preferred in ((3, True), (new, True), (gone, False)):
+            with frontend.route(prefer=(engine, 100)) as another:
+                assert (another.engine_id == new) == preferred
+    assert permit.engine_id == new, "the identity outlives the request"
+    # What an id of a permit stands for is gone with its engine.
+    table.remove(new)
+    with pytest.raises(headcount.NoSuchEngineError):
+        table.drain(permit.engine_id)
 
 
 def test_what_is_held_says_of_which_table(path: Path) -> None:
@@ -765,7 +788,7 @@ def _held_in(table: Table, reading: bool) -> None:
             table.join()
         except headcount.ReadOnlyError:
             os._exit(7)
-    os._exit(len(table.snapshot().frontends) + sum(e.in_flight for e in table.snapshot().engines))
+    os._exit(len(table.view().frontends) + sum(e.in_flight for e in table.view().engines))
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])

@@ -49,7 +49,7 @@ def test_the_fastapi_application_tells_clients_when_to_come_back(path: Path, tmp
                 await until(lambda: in_flight(path) == [1])
                 busy = await refused()
                 assert (busy.status_code, busy.headers["retry-after"]) == (503, "1")
-                assert table.snapshot().refusals_total.engine_requests == 1
+                assert table.view().refusals_total.engine_requests == 1
                 waiting.cancel()
                 await until(lambda: in_flight(path) == [0])
                 table.down(0)
@@ -68,7 +68,7 @@ def test_the_fastapi_application_tells_clients_when_to_come_back(path: Path, tmp
                 assert (process.poll(), in_flight(path)) == (None, [1])
                 waiting.cancel()
                 await until(lambda: process.poll() is not None)
-                assert (table.snapshot().frontends, in_flight(path)) == ([], [0])
+                assert (table.view().frontends, in_flight(path)) == ([], [0])
 
     asyncio.run(scene())
 
@@ -96,6 +96,6 @@ def test_a_deployment_gets_its_engines_whatever_the_table_has(path: Path) -> Non
     assert run(shown, path).strip() == "max_in_flight 7, now 1024"
     table.apply(engines=["other"])
     assert "engine other: removed" in run(shown, path)
-    view = table.snapshot()
+    view = table.view()
     told = [(engine.name, engine.max_in_flight) for engine in view.engines]
     assert (told, view.max_in_flight) == ([("http://10.0.0.7:8000", 256)], 1024)

@@ -134,7 +134,7 @@ def test_an_engine_that_does_not_answer_is_passed_over(path: Path) -> None:
             asked = [asyncio.create_task(ask(client, url)) for _ in range(4)]
             await until(lambda: engine.open == 4 and in_flight(path) == [0, 4])
             # A token for every four bytes.
-            view = headcount.Table.open_read_only(path).snapshot()
+            view = headcount.Table.open_read_only(path).view()
             assert view.engines[1].tokens == 4 * -(-len(PROMPT) // 4)
             # The one that answers is full.
             full = await client.post(url, content=PROMPT)
@@ -198,7 +198,7 @@ def test_workers_meet_again_in_one_table_when_theirs_is_removed(path: Path) -> N
             )
             await until(lambda: path.exists() and len(living(path)) == 4)
             assert not old & {worker.pid for worker in living(path)}
-            await until(lambda: not any(worker.alive for worker in removed.snapshot().frontends))
+            await until(lambda: not any(worker.alive for worker in removed.view().frontends))
             assert await ask(client, url) == "200 beginend"
 
     asyncio.run(scene())
@@ -214,28 +214,28 @@ def test_a_router_takes_over_a_table_that_is_not_used_and_no_other(path: Path) -
                     await until(lambda: second.poll() is not None)
                     assert second.returncode != 0
                 table = headcount.Table.open(path)
-                (engine,) = table.snapshot().engines
+                (engine,) = table.view().engines
                 assert (engine.name, engine.max_in_flight) == (a.url, 1024)
                 # What an operator has changed is no reason for a new worker not to start.
                 table.set_caps(0, 7)
                 with running(path, [a.url], workers=1) as (url, _):
                     await until(lambda: len(living(path)) == 2)
                     assert (await exchange(url, posted(b"{}")))[1] == b"ok"
-                assert table.snapshot().engines[0].max_in_flight == 7
+                assert table.view().engines[0].max_in_flight == 7
             # Nor for all of them to put it back, when they start anew.
             async with router(path, [a.url], workers=2):
-                assert table.snapshot().engines[0].max_in_flight == 7
+                assert table.view().engines[0].max_in_flight == 7
             # The caps of the configuration, when all of it starts anew.
             with running(path, [a.url, b.url], ROUTER_MOST_PER_ENGINE="9") as (url, process):
                 await until(lambda: len(living(path)) == 4)
                 assert process.poll() is None
-                caps = [engine.max_in_flight for engine in table.snapshot().engines]
+                caps = [engine.max_in_flight for engine in table.view().engines]
                 assert caps == [9, 9]
             # What a deployment serves is left to it.
             with table.deploy(), running(path, [a.url], workers=1) as (_, process):
                 await until(lambda: process.poll() is not None)
                 assert process.returncode != 0
-                assert len(table.snapshot().engines) == 2
+                assert len(table.view().engines) == 2
 
     asyncio.run(scene())
 
@@ -245,7 +245,7 @@ def test_a_router_takes_over_a_table_that_is_not_used_and_no_other(path: Path) -
 
 def frontends(path: Path) -> list[headcount.FrontendView]:
     """All that are there, the dead as well."""
-    return headcount.Table.open_read_only(path).snapshot().frontends
+    return headcount.Table.open_read_only(path).view().frontends
 
 
 async def ended(process: subprocess.Popen[bytes]) -> None:
@@ -385,7 +385,7 @@ async def counted(engine: ByteEngine, url: str, path: Path, body: bytes) -> tupl
     async with connection(url) as (_, writer):
         writer.write(posted(body))
         await until(lambda: engine.open == 1)
-        view = headcount.Table.open_read_only(path).snapshot().engines[0]
+        view = headcount.Table.open_read_only(path).view().engines[0]
     await until(lambda: engine.open == 0 and in_flight(path) == [0])
     return view.in_flight, view.tokens
 

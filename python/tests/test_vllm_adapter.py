@@ -382,9 +382,9 @@ def test_the_coordinators_statistics_reach_the_table(module: ModuleType) -> None
                 counts = [[waiting, rank] + [0.25] * (row - 2) for rank, row in enumerate(rows)]
                 await publish.send(msgspec.msgpack.encode((counts, 9, True)))
                 await asyncio.sleep(0.05)
-                view = table_of(servers[-1]).snapshot()
+                view = table_of(servers[-1]).view()
                 stats = [engine.stats for engine in view.engines]
-                if view.snapshot is None or view.snapshot.words != (9, 1) or None in stats:
+                if view.publication is None or view.publication.words != (9, 1) or None in stats:
                     return False
                 return [(s.waiting, s.running) for s in stats if s] == [
                     (waiting, rank) for rank in range(4)
@@ -407,7 +407,7 @@ def test_a_broadcast_of_all_engines_is_published_and_no_other(servers: list[Any]
     counts = [[7, 1] + [1.5] * (row - 2) for row in rows]
 
     def published() -> list[tuple[int, int, float]]:
-        stats = [engine.stats for engine in table_of(server).snapshot().engines]
+        stats = [engine.stats for engine in table_of(server).view().engines]
         return [(s.waiting, s.running, s.kv_usage) for s in stats if s]
 
     # As when the number of engines is just changing.

@@ -134,7 +134,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def counted(table: headcount.Table) -> int:
-    return sum(engine.in_flight for engine in table.snapshot().engines)
+    return sum(engine.in_flight for engine in table.view().engines)
 
 
 def test_servers_of_a_deployment_share_a_table(deployment: Deployment) -> None:
@@ -225,7 +225,7 @@ def test_a_deployment_that_comes_back_starts_from_zero(
     assert path_of(seat) == place
     assert place.stat().st_ino != before
     assert counted(seat.table) == 0
-    assert [engine.state for engine in seat.table.snapshot().engines] == ["active", "active"]
+    assert [engine.state for engine in seat.table.view().engines] == ["active", "active"]
 
 
 def test_a_lock_that_is_a_link_is_not_followed(

@@ -184,11 +184,11 @@ class Balance:
         return engine
 
     def _look_for_strangers(self) -> None:
-        engines = self.table.snapshot().engines
+        engines = self.table.view().engines
         self._strangers = [
-            engine.index
+            engine.id.index
             for engine in engines
-            if engine.index not in self._places and engine.state != "leaving"
+            if engine.id.index not in self._places and engine.state != "leaving"
         ]
 
     # -- The coordinator's statistics ----------------------------------------------------------------

@@ -107,7 +107,7 @@ def _a_child_lives() -> bool:
     """Whether a child of this process is in a table."""
     for path in _tables():
         with suppress(headcount.Error, OSError):
-            for frontend in headcount.Table.open_read_only(path).snapshot().frontends:
+            for frontend in headcount.Table.open_read_only(path).view().frontends:
                 if frontend.alive and _parent(frontend.pid) == os.getpid():
                     return True
     return False
@@ -130,8 +130,8 @@ def _join(path: str, deployment: Deployment, ranks: list[int], settings: Setting
             engines=names,
             max_engines=max(MAX_ENGINES, 2 * len(names)),
             max_frontends=MAX_FRONTENDS,
-            # One thread of a server routes and finishes; another may end it.
-            lanes=2,
+            # One thread of a server routes and finishes. Another may end it, and shares the last lane.
+            threads=1,
         )
     return Seat(table, table.join(policy=settings.policy))
 
@@ -147,13 +147,13 @@ def _opened(path: str, deployment: Deployment) -> headcount.Table | None:
         os.unlink(path)
         return None
     suffix = deployment.engine_name(0).removeprefix("0")
-    if not all(engine.name.endswith(suffix) for engine in table.snapshot().engines):
+    if not all(engine.name.endswith(suffix) for engine in table.view().engines):
         raise TakenError(path)
     return table
 
 
 def _is_in_use(table: headcount.Table) -> bool:
-    return any(frontend.alive for frontend in table.snapshot().frontends)
+    return any(frontend.alive for frontend in table.view().frontends)
 
 
 def _is_at(table: headcount.Table, path: str) -> bool:

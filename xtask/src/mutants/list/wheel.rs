@@ -293,8 +293,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a cap that is not given is taken away",
         "python/src/table.rs",
         &[(
-            "self.0.set_max_tokens(engine.0, tokens)",
-            "self.0.set_caps(engine.0, None, tokens)",
+            "self.0.set_max_tokens(engine, tokens)",
+            "self.0.set_caps(engine, None, tokens)",
         )],
         Catcher::Python("test_python.py::test_a_cap_that_is_not_given_stays"),
     ),
@@ -313,7 +313,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "what a table was created with can be changed, it is said",
         "python/headcount/_view.py",
         &[(
-            "self.option not in (\"max_engines\", \"max_frontends\", \"lanes\", \"mode\")",
+            "self.option not in (\"max_engines\", \"max_frontends\", \"threads\", \"mode\")",
             "self.option != \"mode\"",
         )],
         Catcher::Python("test_python.py::test_what_apply_would_change_is_told_and_not_changed"),
@@ -376,7 +376,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "an empty list of engines leaves them as they are",
         "python/src/options.rs",
-        &[("                options = options.engines(0);\n", "")],
+        &[("let none = options.engines(0);", "let none = options;")],
         Catcher::Python("test_python.py::test_a_living_table_is_brought_to_a_configuration"),
     ),
 ];
