@@ -1,4 +1,4 @@
-"""What all tests need: a path in shared memory that is removed afterwards."""
+"""Fixtures of all tests."""
 
 from __future__ import annotations
 
@@ -7,10 +7,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from headcount import Frontend, Table
 
 
 @pytest.fixture
 def path() -> Iterator[Path]:
+    """A path in shared memory, whose file is removed afterwards."""
     path = Path(f"/dev/shm/headcount-test-{uuid.uuid4().hex[:12]}")
     yield path
     path.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def table() -> Table:
+    """A table of four engines without a path."""
+    return Table.memfd(engines=4)
+
+
+@pytest.fixture
+def frontend(table: Table) -> Frontend:
+    return table.join()

@@ -269,7 +269,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "let is_number = !object.is_instance_of::<PyBool>() && object",
             "let is_number = object.is_instance_of::<PyBool>() || object",
         )],
-        Catcher::Python("test_python.py::test_engines_that_cannot_be_are_told_in_pythons_words"),
+        Catcher::Python("test_arguments.py::test_engines_that_cannot_be_are_told_in_pythons_words"),
     ),
     fault(
         "an error of the system has no errno",
@@ -278,7 +278,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "        fields.push((\"errno\", Field::Number(errno as u64)));\n",
             "",
         )],
-        Catcher::Python("test_python.py::test_errors_of_the_system_have_what_an_oserror_has"),
+        Catcher::Python("test_errors.py::test_errors_of_the_system_have_what_an_oserror_has"),
     ),
     fault(
         "async with does not end a permit",
@@ -287,7 +287,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "        self.release();\n        Ready::new(py, None)\n",
             "        Ready::new(py, None)\n",
         )],
-        Catcher::Python("test_python.py::test_what_with_ends_async_with_ends_too"),
+        Catcher::Python("test_frontends.py::test_what_with_ends_async_with_ends_too"),
     ),
     fault(
         "a cap that is not given is taken away",
@@ -296,7 +296,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "self.0.set_max_tokens(engine, tokens)",
             "self.0.set_caps(engine, None, tokens)",
         )],
-        Catcher::Python("test_python.py::test_a_cap_that_is_not_given_stays"),
+        Catcher::Python("test_engines.py::test_a_cap_that_is_not_given_stays"),
     ),
     fault(
         "a table's cap on tokens is its cap on requests",
@@ -306,7 +306,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "self.0.set_total_max_in_flight(cap)",
         )],
         Catcher::Python(
-            "test_python.py::test_a_cap_of_the_whole_table_is_changed_without_the_other",
+            "test_engines.py::test_a_cap_of_the_whole_table_is_changed_without_the_other",
         ),
     ),
     fault(
@@ -316,7 +316,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "self.option not in (\"max_engines\", \"max_frontends\", \"threads\", \"mode\")",
             "self.option != \"mode\"",
         )],
-        Catcher::Python("test_python.py::test_what_apply_would_change_is_told_and_not_changed"),
+        Catcher::Python("test_deploying.py::test_what_apply_would_change_is_told_and_not_changed"),
     ),
     fault(
         "a table that was opened for reading is opened for writing elsewhere",
@@ -325,7 +325,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "Table.open_read_only if read_only else Table.open",
             "Table.open",
         )],
-        Catcher::Python("test_python.py::test_a_table_can_be_given_to_a_process"),
+        Catcher::Python("test_processes.py::test_a_table_can_be_given_to_a_process"),
     ),
     fault(
         "a router takes the table of another one",
@@ -365,18 +365,18 @@ pub(super) const FAULTS: &[Mutant] = &[
             "self.place.bind(py).set_item(0, py.None())",
             "self.place.bind(py).append(py.None())",
         )],
-        Catcher::Python("test_headcount.py::test_a_frontend_leaves_when_it_is_closed"),
+        Catcher::Python("test_frontends.py::test_a_frontend_leaves_when_it_is_closed"),
     ),
     fault(
         "async with does not close a frontend",
         "python/src/frontend.rs",
         &[("        self.close(py)?;\n", "")],
-        Catcher::Python("test_python.py::test_what_with_ends_async_with_ends_too"),
+        Catcher::Python("test_frontends.py::test_what_with_ends_async_with_ends_too"),
     ),
     fault(
         "an empty list of engines leaves them as they are",
         "python/src/options.rs",
         &[("let none = options.engines(0);", "let none = options;")],
-        Catcher::Python("test_python.py::test_a_living_table_is_brought_to_a_configuration"),
+        Catcher::Python("test_deploying.py::test_a_living_table_is_brought_to_a_configuration"),
     ),
 ];
