@@ -1,7 +1,7 @@
-"""What a decision costs: headcount's and that of vLLM's own balancer, one after the other in one run.
+"""Measures what a decision costs by headcount and by vLLM's own balancer, one after the other in one run.
 
-`decision.py [RELEASE]`: the vLLM that is installed, or the class as it lies in the wheel of a release
-under target/vllm-releases. vLLM's figure is for its choice alone; those of headcount include the finish.
+`decision.py [RELEASE]` measures the vLLM that is installed, or the class in the wheel of a release under
+target/vllm-releases. vLLM's figure is for the choice alone; those of headcount include the finish.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def vllm(release: str | None) -> Iterator[ModuleType]:
 def rounds(
     module: ModuleType, engines: int
 ) -> Iterator[Callable[[], tuple[float, float, float, float]]]:
-    """One round of each, in nanoseconds a request."""
+    """Gives a function that runs one round of each and returns nanoseconds a request."""
     from headcount.vllm._balance import Balance
     from headcount.vllm._settings import Settings
 

@@ -1,8 +1,8 @@
-"""What a request through the example router takes, and through another version of it, in one run.
+"""Measures how long a request takes through the example router, and through another version of it, in one run.
 
-`through_router.py [EXAMPLES]`: that of this checkout and that of another one, by its python/examples; turn by
-turn, with one worker each. The engine answers at once, and keeps its connections if it is let: what is measured
-is the router. The last column is how many times as long a request takes here as there.
+`through_router.py [EXAMPLES]` measures the router of this checkout and that in EXAMPLES, the python/examples of
+another one, by turns and with one worker each. The engine answers at once and keeps connections that the router
+keeps, so the router's own time is measured. The last column is the time here by the time there.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BODY = {"model": "m", "prompt": "a prompt of some length " * 20, "stream": False
 
 
 class Engine(asyncio.Protocol):
-    """Answers each request, which comes in one piece or in two."""
+    """An engine that answers each request, which comes in one piece or in two."""
 
     def __init__(self) -> None:
         self.seen = b""
@@ -56,7 +56,7 @@ def serve(told: Connection) -> None:
 
 
 async def one_round(url: str, clients: int) -> float:
-    """Microseconds from one answer to the next."""
+    """Returns the microseconds from one answer to the next."""
 
     async def client() -> None:
         async with connection(url) as (reader, writer):
@@ -86,8 +86,8 @@ async def compare(urls: list[str]) -> None:
 
 
 def started(stack: ExitStack, table: Path, engine: str, app: Path) -> str:
-    """The address of a router that serves until the stack ends."""
-    # Without Nagle's algorithm, whether it sees to that or not.
+    """Starts a router that serves until the stack ends, and returns its address."""
+    # Without Nagle's algorithm, also for a version that does not turn it off.
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     url, _ = stack.enter_context(running(table, [engine], 1, app, listener))

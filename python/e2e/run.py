@@ -1,7 +1,7 @@
-"""vLLM with and without the plugin, end to end: `run.py DIRECTORY`, within an environment that has both.
+"""Runs vLLM with and without the plugin, end to end: `run.py DIRECTORY`, in an environment that has both.
 
-`run.py DIRECTORY SCENE...` shows only some scenes: stock, plugin, killed, more. Ends with an error if, with the
-plugin, a burst of requests that all outlive it is not split exactly, or anything stays counted.
+`run.py DIRECTORY SCENE...` runs only some scenes: stock, plugin, killed, more. It fails if, with the plugin, a burst
+whose requests were all in flight at once is not split exactly, or if anything stays counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from load import Load, Outcome
 from model import make
 from server import Server
 
-# Requests, and for each so many tokens that the first are still being served when the last ones arrive.
+# The sizes of bursts, and the tokens of a request: so many that the first is still being served when the last arrives.
 BURSTS = {64: 768, 256: 384, 512: 256}
 ROUNDS = 2
 LOOP_CLIENTS, LOOP_SECONDS = 64, 20.0
@@ -117,7 +117,7 @@ def more_servers_than_ranks(directory: Path, model: Path) -> None:
 async def bursts_and_loop(server: Server, ranks: int, plugin: bool) -> None:
     load = Load(server.url, ranks)
     async with load.session:
-        await load.burst(4 * ranks, 8)  # the first of everything is slow
+        await load.burst(4 * ranks, 8)  # warms up: the first requests are slow
         for requests in BURSTS:
             outlived = False
             for _ in range(ROUNDS):
@@ -165,7 +165,7 @@ async def killed_amid_requests(server: Server) -> None:
         await asyncio.gather(*asked, return_exceptions=True)
 
 
-# -- What is seen --------------------------------------------------------------------------------------
+# -- Results -----------------------------------------------------------------------------------------
 
 
 class Peak:

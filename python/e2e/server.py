@@ -1,4 +1,4 @@
-"""A vLLM deployment: started, watched, and ended with every process of its own."""
+"""Starts a vLLM deployment, watches it, and ends all of its processes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ENVIRONMENT = {
 
 
 class Server:
-    """`vllm serve` with so many ranks and API servers."""
+    """A `vllm serve` with so many ranks and API servers."""
 
     def __init__(self, model: Path, log: Path, ranks: int, api_servers: int, plugin: bool) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -55,7 +55,7 @@ class Server:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        # Ends it if this process dies without doing so.
+        # It ends the deployment if this process dies without doing so.
         leash = [sys.executable, Path(session.__file__), str(self.process.pid)]
         self.leash = subprocess.Popen(leash, stdin=subprocess.PIPE, start_new_session=True)
         try:
@@ -78,11 +78,11 @@ class Server:
         raise RuntimeError(f"vLLM did not start within {PATIENCE} s; see {self.log}")
 
     def lines(self) -> list[str]:
-        """What the plugin has said."""
+        """Returns the lines that the plugin has logged."""
         return [line for line in self.log.read_text().splitlines() if "headcount: " in line]
 
     def path(self) -> Path:
-        """Where the deployment's table lies: the same for each of its API servers."""
+        """Returns the path of the deployment's table, which is the same for each API server."""
         found = {path for line in self.lines() for path in re.findall(r"headcount top (\S+)`", line)}
         (path,) = found
         return Path(path)
@@ -91,7 +91,7 @@ class Server:
         return headcount.Table.open_read_only(self.path())
 
     def kill(self) -> None:
-        """SIGKILL for all of it, and what it would have removed itself is removed."""
+        """Kills all processes by SIGKILL, and removes what they would have removed themselves."""
         shared: set[Path] = set()
         session.kill(self.process.pid, lambda pid: shared.update(shared_memory(pid)))
         self.process.wait()
@@ -101,7 +101,7 @@ class Server:
         shutil.rmtree(self.sockets, ignore_errors=True)
 
     def stop(self) -> None:
-        """SIGTERM, and whatever that leaves is killed."""
+        """Stops the deployment by SIGTERM, and kills the processes that are left."""
         self.process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=60)
@@ -109,7 +109,7 @@ class Server:
 
 
 def shared_memory(pid: int) -> set[Path]:
-    """What a process has of Python's own shared memory, which outlives a SIGKILL."""
+    """Returns the files of Python's shared memory that a process has mapped; they outlive a SIGKILL."""
     with contextlib.suppress(OSError):
         maps = Path(f"/proc/{pid}/maps").read_text()
         return {Path(path) for path in re.findall(r"/dev/shm/psm_\w+", maps)}

@@ -1,7 +1,7 @@
-"""Every process of a session, whatever became of its parent; and how all of them are ended.
+"""Finds and ends all processes of a session, also those whose parents have ended.
 
-Run as `session.py PID`, it ends that session when its own standard input ends: so a deployment outlives
-nobody who holds the other end, however they died.
+Run as `session.py PID`, it ends that session when its own standard input ends. So a deployment does not outlive the
+process at the other end of the pipe, however that dies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 def pids(session: int) -> list[int]:
-    """Its processes, but for those that have ended and were not waited for."""
+    """Returns the processes of the session, without those that have ended and were not waited for."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -28,7 +28,7 @@ def pids(session: int) -> list[int]:
 
 
 def kill(session: int, before: Callable[[int], None] = lambda pid: None) -> None:
-    """SIGKILL for all of it, until none is left. `before` is called with each process."""
+    """Kills all processes of the session, until none is left. Calls `before` with each."""
     while left := pids(session):
         for pid in left:
             before(pid)

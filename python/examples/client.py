@@ -1,4 +1,4 @@
-"""What comes from a client, and what goes back to it."""
+"""A client's request, and the router's own answers to it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class RefusedError(Exception):
 
 
 class LeftError(Exception):
-    """The client has left."""
+    """The client has closed its connection."""
 
 
 def target_of(scope: Scope) -> bytes:
-    """What the request asks for, in the form in which an engine is asked: from its first slash on."""
+    """Returns the request's target in the form in which an engine is asked: from its first slash on."""
     method, target, query = scope["method"], scope["raw_path"], scope["query_string"]
     if method == "CONNECT":
         raise RefusedError(501, "no_tunnel", "this is no proxy: there is no CONNECT")
@@ -42,7 +42,7 @@ def target_of(scope: Scope) -> bytes:
 
 
 async def whole_body(scope: Scope, receive: Receive) -> bytes:
-    """The body, which has to be there before a place at an engine is taken for it."""
+    """Returns the body. It is read whole before a place at an engine is taken for the request."""
     too_large = RefusedError(413, "body_too_large", f"a body may have {MOST_BYTES} bytes here")
     if int(dict(scope["headers"]).get(b"content-length", b"0")) > MOST_BYTES:
         raise too_large
@@ -63,10 +63,10 @@ async def whole_body(scope: Scope, receive: Receive) -> bytes:
 
 
 async def until_left(receive: Receive, request: anyio.CancelScope) -> None:
-    """Ends the request when its client leaves."""
+    """Cancels the request when its client leaves."""
     left = False
     while not left:
-        # Asked anew now and then: uvicorn stops reading, and sees no end, when a next request is there already.
+        # Asked again now and then: when the next request is there already, uvicorn stops reading and sees no end.
         with anyio.move_on_after(0.5):
             left = (await receive())["type"] == "http.disconnect"
     request.cancel()
@@ -77,7 +77,7 @@ def head(status: int, headers: list[tuple[bytes, bytes]]) -> dict[str, Any]:
 
 
 async def refuse(send: Send, error: Exception) -> None:
-    """Tells the client why it gets no answer."""
+    """Sends the client the error in place of an answer."""
     if not isinstance(error, RefusedError):
         error = RefusedError(500, "internal", "the router has failed; its log says how")
     kind = "invalid_request_error" if error.status < 500 else "server_error"

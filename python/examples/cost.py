@@ -1,4 +1,4 @@
-"""What a request costs its engine, as far as its body tells: how many prompts it runs, and how long."""
+"""The cost of a request, as its body tells it: how many prompts the engine runs, and their lengths."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 from client import RefusedError
 from settings import MOST_PER_ENGINE
 
-# A body of more bytes is read beside the event loop, one at a time.
+# Bodies of more bytes are parsed in a thread, one at a time.
 LARGE = 1 << 16
-# Objects, lists and commas in a body: json reads it at one go, while nothing else runs.
+# The most objects, lists and commas in a body: json parses it in one go, and nothing else runs meanwhile.
 MOST_PARTS = 1 << 22
 READER = ThreadPoolExecutor(1)
-# What an image, a sound or the like counts, in tokens: the size of a file says little of them.
+# The tokens that an image, a sound or the like counts: the size of a file says little of them.
 MEDIA = 1000
-# No prompt counts more: the tokens of all requests at an engine are one number of 32 bits.
+# No prompt counts more tokens: those of all requests at an engine are one number of 32 bits.
 MOST_TOKENS = ((1 << 32) - 1) // MOST_PER_ENGINE
-# Fields of which an engine takes one. Texts are compared with the question that stands beside them.
+# The fields of prompts, of which an engine takes one. Texts are compared with the question in the field beside them.
 PROMPTS = ("messages", "prompt", "input")
 COMPARED = {"documents": "query", "text_2": "text_1"}
 KNOWN = (*PROMPTS, *COMPARED, "prompt_embeds")
-# What is no text in a part of a message.
+# The fields of a part of a message that is no text.
 MEDIA_NAMES = {
     *("image_url", "image", "image_embeds", "input_audio", "audio_url", "audio", "audio_embeds"),
     *("video_url", "video", "file", "file_data", "file_url", "file_id", "source"),
@@ -34,7 +34,7 @@ MEDIA_NAMES = {
 
 
 async def cost(body: bytes) -> tuple[int, int]:
-    """What ``cost_of`` says of it, without stopping other requests for long."""
+    """Returns ``cost_of`` the body, without stopping other requests for long."""
     if len(body) <= LARGE:
         return cost_of(body)
     if sum(map(body.count, (b"{", b"[", b","))) > MOST_PARTS:
@@ -43,7 +43,7 @@ async def cost(body: bytes) -> tuple[int, int]:
 
 
 def cost_of_large(body: bytes) -> tuple[int, int]:
-    gc.disable()  # it would look at all that has been read again and again, ten times as long as reading takes
+    gc.disable()  # it would scan the growing result again and again, ten times as long as the parsing takes
     try:
         return cost_of(body)
     finally:
@@ -51,30 +51,31 @@ def cost_of_large(body: bytes) -> tuple[int, int]:
 
 
 def cost_of(body: bytes) -> tuple[int, int]:
-    """How many requests an engine makes of this one, and the tokens of each: one for every four bytes of
-    text, or as many as there are if they are given by number.
+    """Returns how many requests an engine makes of this one, and the tokens of each: one for every four bytes of
+    text, or as many as are given as numbers.
 
-    An engine takes one of the fields, and which one is its endpoint's: the most and the longest are counted.
+    An engine takes one of the fields, and its endpoint decides which: the most and the longest are counted.
     """
     try:
-        # (An int of Python's refuses to be read from thousands of digits; a float does not.) An infinite number is
-        # one of too many digits, as 1e999; the names NaN and Infinity are no numbers.
+        # Python refuses to make an int of thousands of digits, but not a float. So an infinite number is one that is
+        # too large, as 1e999; the names NaN and Infinity become NaN.
         asked = json.loads(body, parse_int=float, parse_constant=lambda name: math.nan)
         if isinstance(asked, dict) and any(asked.get(name) is not None for name in KNOWN):
             return counted(asked)
     except RecursionError as error:
-        # How many prompts it holds cannot be told, and an engine may be able to tell.
+        # This router cannot count its prompts, while an engine may be able to run them.
         raise RefusedError(400, "bad_request", "this JSON is nested too deeply") from error
     except ValueError:
         pass
-    # Not as OpenAI has it: a file, perhaps.
+    # The body is not in OpenAI's form: a file, perhaps.
     return 1, min(-(-len(body) // 4), MEDIA)
 
 
 def counted(asked: dict[str, Any]) -> tuple[int, int]:
     is_chat = asked.get("messages") is not None
     prompts = max(several(asked.get(name), False) for name in PROMPTS)
-    # Beside a chat, texts are for a rank: its own are objects, and parts of its one prompt.
+    # Without a chat, each item of these fields makes a pair with its question. Beside a chat, items that are
+    # objects are documents of the chat: parts of its one prompt.
     pairs = max(several(asked.get(name), not is_chat) for name in COMPARED)
     texts = max(quarters(asked.get(name)) for name in COMPARED)
     question = max(quarters(asked.get(name)) for name in COMPARED.values())
@@ -90,7 +91,7 @@ def counted(asked: dict[str, Any]) -> tuple[int, int]:
 
 
 def several(prompt: Any, each: bool) -> int:
-    """How many prompts there are in what may be one, a list of them, or nothing."""
+    """Returns how many prompts there are: the value is one, a list of them, or None."""
     if prompt is None:
         return 0
     if isinstance(prompt, list) and (each or all(isinstance(p, (str, list)) for p in prompt)):
@@ -99,11 +100,11 @@ def several(prompt: Any, each: bool) -> int:
 
 
 def number(value: Any) -> int:
-    """A number as engines read it, which take 10.0 and "10" for 10. What they take for none is 0."""
+    """Returns a number as engines read it: 10.0 and "10" are 10, and a value that is no number is 0."""
     try:
         return int(float(value))
     except OverflowError:
-        # "1e999" is more than any engine takes, and "inf" no number.
+        # "1e999" is more than any engine takes, and "inf" is no number.
         has_digits = isinstance(value, float) or any(map(str.isdigit, value))
         return sys.maxsize if has_digits and float(value) > 0 else 0
     except (TypeError, ValueError):
@@ -111,7 +112,7 @@ def number(value: Any) -> int:
 
 
 def quarters(part: Any) -> int:
-    """The length of a prompt, or of a part of one, in quarters of a token."""
+    """Returns the length of a prompt, or of a part of one, in quarters of a token."""
     if isinstance(part, str):
         return len(part.encode(errors="surrogatepass"))
     if isinstance(part, list):

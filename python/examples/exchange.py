@@ -1,4 +1,4 @@
-"""How a request reaches an engine and its response comes back: byte for byte, as they were sent."""
+"""Sends a request to an engine and returns its response, both byte for byte."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from settings import CONNECT, is_address
 
 Headers = list[tuple[bytes, bytes]]
 
-WRITE = 60.0  # seconds that an engine may take nothing
-# A host that is gone is noticed within two minutes, however long its engine may be silent.
+WRITE = 60.0  # seconds for which an engine may read nothing
+# So that a dead host is noticed within two minutes, however long its engine may be silent.
 KEEPALIVE = [
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 15),
     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 4),
 ]
-# Of one connection only; ``expect`` was answered by uvicorn.
+# Headers of one connection only; uvicorn has answered ``expect``.
 HOP_BY_HOP = {
     b"connection",
     b"expect",
@@ -36,9 +36,9 @@ HOP_BY_HOP = {
 class Exchange:
     """Connections to engines, one for each request. Used within ``async with`` of the pool.
 
-    What an engine sends beyond the end of an answer goes with its connection. On a connection that is kept, it
-    would be taken for the answer to the next request, which may be another client's; and an engine may close one
-    that is kept just when a request is sent on it.
+    Bytes that an engine sends beyond the end of an answer are lost with the connection. On a connection that is
+    kept, they would be taken for the answer to the next request, which may be another client's. An engine may also
+    close a kept connection just when a request is sent on it.
     """
 
     def __init__(self, silence: float) -> None:
@@ -53,7 +53,7 @@ class Exchange:
     async def response(
         self, scope: dict[str, Any], target: bytes, body: bytes, engine: str
     ) -> httpcore.Response:
-        """The engine's response, of which the body is still to come. Close it in any case."""
+        """Returns the engine's response, whose body is still to be read. The caller closes it in any case."""
         url = address(engine)
         if target != b"*":
             target = url.target.rstrip(b"/") + target
@@ -74,14 +74,14 @@ class Exchange:
 
 
 def address(engine: str) -> httpcore.URL:
-    """What an engine's name says. One that is no address, as an operator may have added it, cannot be reached."""
+    """Returns the address that is the engine's name. An engine whose name is none cannot be reached."""
     if is_address(engine):
         return httpcore.URL(engine)
     raise httpcore.ConnectError("its name is no address, as http://10.0.0.7:8000 is one")
 
 
 def passed_on(headers: Headers, but: set[bytes]) -> Headers:
-    """Headers of one message for the next connection."""
+    """Returns the headers of a message that are passed on to the next connection."""
     listed = b",".join(value for name, value in headers if name.lower() == b"connection")
     dropped = HOP_BY_HOP | but | {name.strip().lower() for name in listed.split(b",")}
     return [(name, value) for name, value in headers if name.lower() not in dropped]
@@ -89,7 +89,7 @@ def passed_on(headers: Headers, but: set[bytes]) -> Headers:
 
 def for_the_client(status: int, headers: Headers) -> Headers:
     values = {name.lower(): value for name, value in headers}
-    # The chunks tell where a chunked body ends, whatever its length is said to be; a 204 has none.
+    # The chunks of a body tell where it ends, whatever its content-length says; a 204 has no body.
     has_no_length = b"transfer-encoding" in values or status == 204
     passed = passed_on(headers, {b"content-length"} if has_no_length else set())
     if values.get(b"content-type", b"").startswith(b"text/event-stream"):

@@ -8,8 +8,8 @@ from typing import Any
 
 import httpcore
 
-PIECE = 1 << 16  # what asyncio takes without waiting
-LOOK = 1.0  # seconds that a piece may wait until it is looked whether an answer is there
+PIECE = 1 << 16  # bytes that asyncio takes without waiting
+LOOK = 1.0  # seconds that a piece waits before each look whether an answer is there
 
 
 class Network(httpcore.AnyIOBackend):
@@ -26,16 +26,16 @@ class Network(httpcore.AnyIOBackend):
 
 
 class Stream(httpcore.AsyncNetworkStream):
-    """A connection on which no more is written once the other side answers and reads on no more.
+    """A connection that stops writing when the other side has answered and reads no more.
 
-    httpcore reads when all is written, or when nothing more can be.
+    httpcore reads an answer when all is written, or when a write fails.
     """
 
     def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
         self.stream = stream
         self.read, self.aclose = stream.read, stream.aclose  # type: ignore[method-assign]
         self.get_extra_info = stream.get_extra_info  # type: ignore[method-assign]
-        # TLS sends by itself, and what there is to be read may be no answer: it is left as it is.
+        # TLS sends bytes of its own, so readable bytes may be no answer: TLS connections are left as they are.
         self.start_tls = stream.start_tls  # type: ignore[method-assign]
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:

@@ -1,16 +1,16 @@
-"""A router in front of several engines, which all its worker processes balance as one.
+"""A router in front of several engines, whose worker processes balance by one table.
 
     ROUTER_ENGINES=http://127.0.0.1:8001,http://127.0.0.1:8002 ROUTER_TABLE=/dev/shm/router \\
         uvicorn router:app --workers 4 --http h11 --no-server-header --no-date-header
 
-Each request goes to the engine with the fewest in flight from all workers, as soon as its body is there.
-It counts there until its response has been streamed to the end, or the client has left. A request that
-holds several (a list of prompts, ``n``) counts as that many, all at one engine. An engine that cannot be
-reached is passed over for this request; if all are at their caps, the client is told to come back.
+When its body has arrived, each request goes to the engine with the fewest in flight from all workers. It counts
+there until its response has been streamed to the end, or the client has left. A request that holds several (a list
+of prompts, ``n``) counts as that many, all at one engine. An engine that cannot be reached is excluded for the
+request. If all are at their caps, the client gets a 503 with a Retry-After.
 
-Plain ASGI and httpcore, on which httpx stands, pass on what comes as it came: targets, repeated headers,
-encoded bodies. They add nothing, take no proxy from the environment, keep no cookies and follow no
-redirects. (Of uvicorn's two servers, h11 tells that a client has left whatever else it has sent.)
+Plain ASGI and httpcore, the library below httpx, pass messages on as they came: targets, repeated headers, encoded
+bodies. They add nothing, take no proxy from the environment, keep no cookies and follow no redirects. (Of uvicorn's
+two servers, h11 notices that a client has left, whatever the client has sent before.)
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
             try:
                 await answer(scope, body, to_client)
             except Exception as error:
-                # Once an answer has begun, uvicorn closes the connection: the client sees that it is not whole.
+                # If an answer has begun, uvicorn closes the connection: so the client sees that it is not whole.
                 log.warning("%s %s: %s", scope["method"], scope["path"], str(error) or repr(error))
                 if not begun:
                     await refuse(to_client, error)
@@ -78,7 +78,7 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 async def answer(scope: Scope, body: bytes, send: Send) -> None:
-    """Has an engine answer, and passes that on."""
+    """Passes the request to an engine, and its answer to the client."""
     frontend: headcount.Frontend = scope["state"]["frontend"]
     exchange: Exchange = scope["state"]["exchange"]
     target, (places, tokens) = target_of(scope), await cost(body)
@@ -121,7 +121,7 @@ async def answer(scope: Scope, body: bytes, send: Send) -> None:
 def admitted(
     frontend: headcount.Frontend, places: int, tokens: int, tried: list[int]
 ) -> Iterator[headcount.Permit]:
-    """So many places at one engine, or none, for as long as the block runs."""
+    """Takes so many places at one engine, or none, while the block runs. Gives one of the permits."""
     if places > MOST_PER_ENGINE:
         raise RefusedError(400, "too_large", TOO_LARGE)
     permits: list[headcount.Permit] = []
@@ -132,7 +132,7 @@ def admitted(
             try:
                 permits += frontend.route_many(places - 1, tokens, pin=permits[0].engine)
             except headcount.SaturatedError:
-                # Another may have room for all of them.
+                # Another engine may have room for all of them.
                 unfit.append(permits[0].engine)
                 permits.pop().release()
         yield permits[0]

@@ -1,6 +1,6 @@
-"""What the router reads from its environment.
+"""The router's settings, from its environment.
 
-A value that cannot be is told when a worker starts, which then ends: see ``check``.
+If one is wrong, a worker says so when it starts, and ends: see ``check``.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def seconds(name: str, default: float) -> float:
 def is_address(engine: str) -> bool:
     try:
         url = urlsplit(engine)
-        (url.hostname or "").encode("idna")  # the form in which it will be looked up
+        (url.hostname or "").encode("idna")  # the form in which it is resolved
         is_url = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
-    except ValueError:  # no number for a port, say
+    except ValueError:  # a port that is no number, say
         return False
     return is_url and engine.isascii() and engine.isprintable() and " " not in engine
 
@@ -65,12 +65,12 @@ if not TABLE:
     wrong.append("ROUTER_TABLE is empty; give the path of the table, as in /dev/shm/router")
 MOST_PER_ENGINE = whole("ROUTER_MOST_PER_ENGINE", 1024, headcount.MAX_IN_FLIGHT)
 MOST_BYTES = whole("ROUTER_MOST_BYTES", 64 << 20, 1 << 40)  # of a request's body
-CONNECT = seconds("ROUTER_CONNECT", 5)  # Linux asks again after one and three, as when an engine's queue was full
-SILENCE = seconds("ROUTER_SILENCE", 600)  # that an engine may say nothing
-PATIENCE = seconds("ROUTER_PATIENCE", 60)  # that a client may send, or take, nothing
+CONNECT = seconds("ROUTER_CONNECT", 5)  # Linux tries again after 1 s and 3 s, if an engine's queue was full
+SILENCE = seconds("ROUTER_SILENCE", 600)  # for which an engine may send nothing
+PATIENCE = seconds("ROUTER_PATIENCE", 60)  # for which a client may send, or read, nothing
 
 
 def check() -> None:
-    """Raises ValueError with a sentence for each variable that is to be changed."""
+    """Raises ValueError with a sentence for each variable that is wrong."""
     if wrong:
         raise ValueError("; ".join(wrong))

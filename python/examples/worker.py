@@ -1,7 +1,7 @@
-"""What a worker of the router does from its start to its end.
+"""The life of one worker process of the router.
 
-A worker whose table was removed or replaced finishes what it has and ends, and uvicorn starts it anew
-in the table that lies at the path then: so all workers soon count in one again.
+A worker whose table was removed or replaced finishes its requests and ends. uvicorn then starts another, which uses
+the table that lies at the path by then: so all workers soon count in one table again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ log = logging.getLogger("uvicorn.error")
 
 
 async def live(scope: Scope, receive: Receive, send: Send) -> None:
-    """What a worker does from its start to its end."""
+    """Serves the lifespan of a worker: starts it, and ends it when uvicorn says so."""
     await receive()
     try:
         async with working(scope["state"]):
@@ -43,8 +43,8 @@ async def working(state: dict[str, Any]) -> AsyncIterator[None]:
     send_at_once()
     table = opened()
     exchange = Exchange(SILENCE)
-    # What a killed worker held is free again within a second. One that ends leaves the table: uvicorn raises
-    # SIGTERM again after its shutdown, and a frontend that was not closed would be dead in it until a reap.
+    # The places of a killed worker are free again within a second. A worker that ends closes its frontend here:
+    # uvicorn raises SIGTERM again after its shutdown, and would leave a dead frontend until the next reap.
     with table.reap_every(1.0), table.join() as frontend:
         async with exchange.pool, anyio.create_task_group() as tasks:
             state["frontend"], state["exchange"] = frontend, exchange
@@ -55,7 +55,7 @@ async def working(state: dict[str, Any]) -> AsyncIterator[None]:
 
 
 def opened() -> headcount.Table:
-    """The table that all workers share. It is made, or brought to this configuration, if no one uses it."""
+    """Opens the table that all workers share. A table that no worker uses is brought to this configuration."""
     engines = [headcount.Engine(url, max_in_flight=MOST_PER_ENGINE) for url in ENGINES]
     try:
         return headcount.Table.open_or_create(TABLE, engines=engines)
@@ -63,28 +63,28 @@ def opened() -> headcount.Table:
         table = headcount.Table.open(TABLE)
         view = table.view()
         if not any(frontend.alive for frontend in view.frontends):
-            table.apply(engines)  # workers do so one after the other
+            table.apply(engines)  # the workers do this one after the other
         elif {engine.name for engine in view.engines} != set(ENGINES):
-            raise  # another router's
+            raise  # the table of another router
         return table
 
 
 async def until_released(table: headcount.Table, slot: int) -> None:
-    """Waits for requests that uvicorn has cut off just now, by its ``--timeout-graceful-shutdown``, to give back their
-    places."""
+    """Waits until requests that uvicorn has just cut off (``--timeout-graceful-shutdown``) have given their places
+    back."""
     with anyio.move_on_after(2):
         while any(it.slot == slot and it.in_flight for it in table.view().frontends):
             await anyio.sleep(0.01)
 
 
 def send_at_once() -> None:
-    """Turns off Nagle's algorithm, by which a part of an answer waits for the client to have confirmed the one before:
-    40 ms, with many clients. A connection has it off if the socket has that it was accepted at.
+    """Turns off Nagle's algorithm on the listening sockets; connections inherit that.
 
-    (asyncio does so if a socket says that it is TCP's. Those of ``uvicorn --workers`` do not.)
+    With it, a part of an answer waits until the client has confirmed the part before: 40 ms, with many clients.
+    asyncio turns it off only for a socket whose protocol says TCP. Those of ``uvicorn --workers`` do not.
     """
     for fd in map(int, os.listdir("/proc/self/fd")):
-        with suppress(OSError):  # no socket of TCP
+        with suppress(OSError):  # not a TCP socket
             it = socket.socket(fileno=fd)
             try:
                 if it.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
@@ -94,8 +94,8 @@ def send_at_once() -> None:
 
 
 async def end_with_the_table(table: headcount.Table) -> None:
-    # A worker that is started from now on counts in another table; two of them would fill engines
-    # beyond their caps.
+    # A worker that starts from now on counts in another table, and two tables would fill engines beyond their
+    # caps.
     while (state := table.path_state()) not in ("gone", "replaced"):
         await anyio.sleep(0.5)
     log.error("%s is %s: worker %d ends", TABLE, state, os.getpid())

@@ -64,8 +64,8 @@ class NoSuchEngineError(Error):
     engine: int
     """The number that was given, or that the engine of that id had."""
     removed: bool
-    """Whether the engine was given by its id, so that it was there once. Another engine may have its number now, and was
-    left alone."""
+    """Whether the engine was given by its id, so that it was there once. Another engine may have its number now, and
+    was left alone."""
 
 
 class ForkedError(Error):
@@ -175,11 +175,11 @@ class OptionError(Error, ValueError):
 
 
 class DiffersError(Error):
-    """The table at the path does not fit the options: it has other engines or caps and was last configured with others,
-    or it was created with other sizes or another mode.
+    """The table at the path does not fit the options: it has other engines or caps and was last configured with
+    others, or it was created with other sizes or another mode.
 
-    ``engine``, ``option``, ``found`` and ``asked`` are those of the first difference. ``Table.apply`` can change all but
-    the sizes and the mode.
+    ``engine``, ``option``, ``found`` and ``asked`` are those of the first difference. ``Table.apply`` can change all
+    but the sizes and the mode.
     """
 
     path: Path
@@ -249,8 +249,8 @@ class ReadOnlyError(Error):
 
 
 class IoError(_SystemError):
-    """The kernel has refused an operation. If Python has a class of its own for that ``errno``, as ``PermissionError``
-    or ``NotADirectoryError``, the error is of that class, too."""
+    """The kernel has refused an operation. If Python has a class of its own for that ``errno``, as
+    ``PermissionError`` or ``NotADirectoryError``, the error is of that class, too."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _io_again, (self.errno, self.args), self.__dict__

@@ -105,8 +105,8 @@ class View:
     """How many calls were refused since the table was created, by reason."""
 
     def engine(self, engine: int | EngineId) -> EngineView | None:
-        """Returns the engine of a number or an id, or None if there is none. The numbers of a table's engines have gaps
-        where engines were removed."""
+        """Returns the engine of a number or an id, or None if there is none. The numbers of a table's engines have
+        gaps where engines were removed."""
         return next((view for view in self.engines if view.id == engine), None)
 
 

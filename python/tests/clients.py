@@ -1,4 +1,4 @@
-"""Clients of vLLM's own classes, on which everything is real but the engines at the other end."""
+"""Makes clients of vLLM's own classes. All of them is real, but the engines at the other end."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from headcount.vllm._client import balance_of
 from headcount.vllm._settings import Settings
 
 
-# One for all: a context that is collected waits for its sockets.
+# One context for all tests: a context that is collected waits for its sockets.
 CONTEXT = zmq.asyncio.Context()
 atexit.register(CONTEXT.destroy, linger=0)
 
 
 def address() -> str:
-    """Where a coordinator publishes: another place for each deployment."""
+    """Returns an address at which a coordinator can publish, another one for each deployment."""
     return f"ipc://{tempfile.gettempdir()}/{uuid.uuid4()}"
 
 
 def client(
     module: ModuleType, coordinator: str, engines: int = 4, index: int = 0, count: int = 1
 ) -> Any:
-    """An API server's client, with what `MPClient` would have set up with the engines."""
+    """Returns an API server's client, with the attributes that `MPClient` sets when it connects to the engines."""
 
     def connected(self: Any, *_: Any, **__: Any) -> None:
         self.vllm_config = config
@@ -73,7 +73,7 @@ def client(
 
 
 def names(cls: Any) -> set[str]:
-    """The local names of the release's own method of choice."""
+    """Returns the local names of the release's own method of choice."""
     return set(inspect.unwrap(cls.get_core_engine_for_request).__code__.co_varnames)
 
 
@@ -89,7 +89,7 @@ def request(name: str, rank: int | None = None, prompt: int = 7, **more: Any) ->
 
 
 def finished(names: Iterable[str], engine_index: int | None = None) -> Any:
-    """What an engine says when these have ended, with its rank as all known releases have it."""
+    """Returns an engine's outputs that end these requests, with its rank as in all known releases."""
     outputs = SimpleNamespace(finished_requests=set(names))
     if engine_index is not None:
         outputs.engine_index = engine_index

@@ -12,7 +12,7 @@ from headcount import Frontend, Table
 
 @pytest.fixture
 def path() -> Iterator[Path]:
-    """A path in shared memory, whose file is removed afterwards."""
+    """Gives a path in shared memory, and removes its file afterwards."""
     path = Path(f"/dev/shm/headcount-test-{uuid.uuid4().hex[:12]}")
     yield path
     path.unlink(missing_ok=True)
@@ -20,7 +20,7 @@ def path() -> Iterator[Path]:
 
 @pytest.fixture
 def table() -> Table:
-    """A table of four engines without a path."""
+    """Returns a table of four engines without a path."""
     return Table.memfd(engines=4)
 
 

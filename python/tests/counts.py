@@ -1,4 +1,4 @@
-"""What a table counts."""
+"""Reads the counts of a table."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from headcount import Table
 
 
 def in_flight(table: Table) -> list[int]:
-    """The requests in flight on each engine."""
+    """Returns the requests in flight on each engine."""
     return [engine.in_flight for engine in table.view().engines]
 
 
 def tokens(table: Table) -> list[int]:
-    """The tokens in flight on each engine."""
+    """Returns the tokens in flight on each engine."""
     return [engine.tokens for engine in table.view().engines]

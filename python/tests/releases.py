@@ -1,8 +1,8 @@
 """vLLM's own client classes, read from the wheels of its releases.
 
-The module `vllm.v1.engine.core_client` of a release is executed as it lies in the wheel, and so is what
-it needs for its decisions. Everything else that it imports and that is not installed here (torch, the
-engines) is replaced by something that can be imported and does nothing.
+The module `vllm.v1.engine.core_client` of a release runs as it is in the wheel, and so do the modules that it needs
+for its decisions. Everything else that it imports and that is not installed here (torch, the engines) is replaced
+by modules that do nothing.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ REPLACED = ("vllm", "torch", "ray", "psutil")
 
 
 def wheels() -> dict[str, Path]:
-    """The wheels by their releases, oldest first."""
+    """Returns the wheels by their releases, oldest first."""
     found = {path.name.split("-")[1]: path for path in WHEELS.glob("vllm*.whl")}
     by_number = sorted(found, key=lambda v: [int(n) for n in v.split(".") if n.isdigit()])
     return {release: found[release] for release in by_number}
 
 
 class _Replaced(ModuleType):
-    """A module in which every name can be found."""
+    """A module that has every name."""
 
     __path__: list[str] = []
 
@@ -70,7 +70,7 @@ class _Release(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         source = self._source(module.__name__)
         if source is not None:
             exec(compile(source, f"{self.wheel.name}/{module.__name__}", "exec"), module.__dict__)
-            # Wherever the release has them from.
+            # The releases import them from different modules.
             module.__dict__["make_zmq_socket"] = make_zmq_socket
             module.__dict__["get_open_zmq_inproc_path"] = lambda: f"inproc://{uuid.uuid4()}"
 
@@ -87,7 +87,7 @@ class _Release(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def make_zmq_socket(
     ctx: zmq.asyncio.Context, path: str, socket_type: int, bind: bool | None = None, **_: Any
 ) -> zmq.asyncio.Socket:
-    """A real socket, as vLLM would make it here."""
+    """Returns a real socket, as vLLM's own function does."""
     socket = ctx.socket(socket_type)
     if bind is None:
         bind = socket_type not in (zmq.PUSH, zmq.SUB, zmq.XSUB)
@@ -104,7 +104,7 @@ OVERRIDES: dict[str, dict[str, Any]] = {"vllm.tracing": {"instrument": _undecora
 
 @contextmanager
 def core_client(release: str) -> Iterator[ModuleType]:
-    """The release's module, for as long as the block runs."""
+    """Gives the release's module, while the block runs."""
     finder = _Release(wheels()[release])
     sys.meta_path.insert(0, finder)
     try:

@@ -1,4 +1,4 @@
-"""The example router under uvicorn, with engines and clients that speak in bytes."""
+"""Runs the example router under uvicorn, with engines and clients that read and write bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def until(condition: Callable[[], bool | Awaitable[bool]]) -> None:
         if met if isinstance(met, bool) else await met:
             return
         await asyncio.sleep(0.02)
-    raise AssertionError("it did not come to be")
+    raise AssertionError("the condition was not met within 40 s")
 
 
 @contextmanager
@@ -37,10 +37,10 @@ def running(
     listening: socket.socket | None = None,
     **settings: str,
 ) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The address and the process of a router, or of another application in a file.
+    """Gives the address and the process of a router, or of another application in a file.
 
-    Settings as in the environment, ``http`` and ``grace`` uvicorn's own. It serves at the socket that is given, or at a
-    new one.
+    The settings go to the environment; ``http`` and ``grace`` are uvicorn's own. The router serves at the socket that
+    is given, or at a new one.
     """
     server = ["--http", settings.pop("http", "h11"), "--no-server-header", "--no-date-header"]
     if "grace" in settings:
@@ -55,7 +55,7 @@ def running(
         str(workers),
         *server,
     ]
-    # The socket is handed over as it is: no other process can take its port meanwhile.
+    # The open socket itself is passed on, so no other process can take its port meanwhile.
     with listening or socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         process = subprocess.Popen(
             [*command, "--log-level", "warning", "--fd", str(listener.fileno())],
@@ -76,7 +76,7 @@ def running(
 async def router(
     path: Path, engines: list[str], most: int = 1024, workers: int = 4, **settings: str
 ) -> AsyncIterator[str]:
-    """The address of a router that serves."""
+    """Gives the address of a router whose workers have all started."""
     settings["ROUTER_MOST_PER_ENGINE"] = str(most)
     with running(path, engines, workers, EXAMPLES / "router.py", None, **settings) as (url, _):
         await until(lambda: path.exists() and len(living(path)) == workers)
@@ -94,13 +94,13 @@ def in_flight(path: Path) -> list[int]:
 
 
 def admitted(path: Path) -> int:
-    """How many requests were ever placed."""
+    """Returns how many requests were ever placed."""
     view = headcount.Table.open_read_only(path).view()
     return sum(engine.admitted_total for engine in view.engines)
 
 
 async def message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
-    """The head and the body of a request or response, with its framing as it came.
+    """Returns the head and the body of a request or response, with its framing as it came.
 
     Raises IncompleteReadError if it ends too early.
     """
@@ -118,7 +118,7 @@ async def message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 class ByteEngine:
-    """Answers each request with bytes that are told, and keeps what it was sent.
+    """An engine that answers each request with given bytes, and keeps the requests.
 
     It closes a connection after an answer if ``closes``, and before it if there is no answer for it.
     """
@@ -152,7 +152,7 @@ class ByteEngine:
                 answer = self.answers.pop(0)
                 writer.write(answer)
                 await writer.drain()
-                if not answer:  # silent, until the other side leaves
+                if not answer:  # stays silent until the other side leaves
                     await reader.read()
                 if self.closes:
                     break
@@ -179,7 +179,7 @@ async def connection(
 
 
 async def exchange(url: str, request: bytes) -> tuple[bytes, bytes]:
-    """What the router answers to these bytes, which ask for no body if they are a HEAD."""
+    """Returns the router's answer to these bytes. The answer to a HEAD has no body."""
     async with connection(url) as (reader, writer):
         writer.write(request)
         if request.startswith(b"HEAD"):
@@ -198,7 +198,7 @@ def posted(body: bytes | dict[str, Any], target: str = "/v1/completions") -> byt
 
 
 def reason(answer: tuple[bytes, bytes]) -> tuple[int, str]:
-    """The status and the code of an error in OpenAI's form."""
+    """Returns the status and the code of an error in OpenAI's form."""
     head, body = answer
     assert b"content-type: application/json" in head.lower()
     error = json.loads(body)["error"]

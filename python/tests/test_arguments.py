@@ -1,4 +1,4 @@
-"""Arguments, and what is said of bad ones."""
+"""Arguments, and the errors for bad ones."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_arguments_of_a_wrong_type_are_told_in_pythons_words(
             call(**arguments)
         told = str(raised.value)
         assert message in told, (arguments, told)
-        # Nothing of how the package is made.
+        # No words of the Rust side.
         for word in ("::", "extract", "failed", "enum", "Vec", "tuple struct", "Rust", "an instance of"):
             assert word not in told, told
         assert len(told.splitlines()) == 1
@@ -151,7 +151,7 @@ def test_a_mode_in_decimal_is_told_in_octal(path: Path, mode: int, meant: str) -
     assert str(raised.value).startswith(f"mode is {mode:#o}, but it must be ")
     assert str(raised.value).endswith(f"did you mean {meant}?")
     assert raised.value.found == mode
-    # Also where there is a table with another mode: what is wrong is the number.
+    # Also where a table has another mode: the number itself is wrong.
     table = Table.create(path, engines=1)
     calls: list[Callable[[], object]] = [
         lambda: Table.open_or_create(path, engines=1, mode=mode),
@@ -203,7 +203,7 @@ OPTIONS = ["max_engines", "max_frontends", "threads", "max_in_flight", "max_toke
 
 
 def functions(path: Path) -> dict[str, Callable[..., object]]:
-    """The functions that take options, by their names, for a table at the path."""
+    """Returns the functions that take options, by their names, for a table at the path."""
     table = Table.create(path, engines=1)
     with table.deploy() as deployment:
         pass
@@ -258,11 +258,11 @@ def test_each_option_is_of_the_table_that_is_made(path: Path) -> None:
     assert made == Dimensions(made.format, size, 7, 5, threads=2, engines=2, mode=0o640)
     view = table.view()
     assert (view.max_in_flight, view.max_tokens) == (11, 13)
-    # None is as good as nothing, and leaves the default.
+    # None leaves the default.
     plain = Table.memfd(engines=1).dimensions()
     assert Table.memfd(engines=1, **dict.fromkeys(OPTIONS[:-1])).dimensions() == plain
     assert (plain.max_engines, plain.max_frontends, plain.threads, plain.mode) == (64, 64, 3, 0o600)
-    # Without a lane for any thread, all share one.
+    # With no lane for any thread, all threads share one.
     shared = Table.memfd(engines=1, threads=0)
     assert shared.dimensions().threads == 0
     shared.join().route().release()

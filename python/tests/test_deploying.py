@@ -54,11 +54,11 @@ def test_a_living_table_is_brought_to_a_configuration(path: Path) -> None:
         ("b", "leaving", 1),
         ("c", "active", 0),
     ]
-    # The same again changes nothing, and is what opens the table now.
+    # The same again changes nothing, and opens the table.
     assert not table.apply(**options)
     assert str(table.apply(**options)) == ""
     Table.open_or_create(path, **options)
-    # What a table was created with stays.
+    # The sizes of a table stay.
     with pytest.raises(headcount.DiffersError) as fixed:
         table.apply(**{**options, "engines": ["d"], "max_engines": 9})
     assert "max_engines" in [it.option for it in fixed.value.differences]
@@ -70,7 +70,7 @@ def test_a_living_table_is_brought_to_a_configuration(path: Path) -> None:
         assert deployment.apply(engines=["a"]).removed == ["c"]
         assert deployment.apply(engines=[], max_in_flight=60).removed == ["a"]
         assert table.view().max_in_flight == 60
-        # Without engines all stay, and without a cap there is none.
+        # Without engines all engines stay, and without a cap the table has none.
         deployment.apply(engines=["e"])
         assert not deployment.apply()
         assert (table.find("e") is not None, table.view().max_in_flight) == (True, None)
@@ -89,7 +89,7 @@ def test_what_apply_would_change_is_told_and_not_changed(path: Path) -> None:
     }
     table = Table.create(path, **options)
     assert table.differences(**options) == []
-    # An operator's changes, which stand when a worker opens the table again.
+    # An operator's changes stay when a worker opens the table again.
     table.set_caps(0, 9)
     table.set_total_max_in_flight(50)
     table.remove(1)
@@ -105,7 +105,7 @@ def test_what_apply_would_change_is_told_and_not_changed(path: Path) -> None:
     with pytest.raises(headcount.DiffersError) as differs:
         Table.open_or_create(path, engines=["a"], max_in_flight=60)
     assert differs.value.differences == table.differences(engines=["a"])[1:]
-    # What it was created with stays.
+    # The sizes and the mode of the table stay.
     fixed = table.differences(max_in_flight=50, threads=1, mode=0o660)
     told = [(it.option, it.found, it.asked, it.can_be_changed) for it in fixed]
     assert told == [("threads", "3", "1", False), ("mode", "0600", "0660", False)]
@@ -114,7 +114,7 @@ def test_what_apply_would_change_is_told_and_not_changed(path: Path) -> None:
     assert refused.value.differences == fixed
     with pytest.raises(TypeError, match="engines must be a number"):
         table.differences(engines="a")
-    # What it tells is what is done.
+    # ``apply`` does what ``differences`` has told.
     assert table.apply(**options).differences == changed
     assert all(it.can_be_changed for it in changed)
     assert table.differences(**options) == []

@@ -111,7 +111,7 @@ def test_a_change_by_id_leaves_a_newcomer_with_the_same_number_alone() -> None:
     with pytest.raises(headcount.NoSuchEngineError) as never:
         table.drain(2)
     assert (never.value.engine, never.value.removed) == (2, False)
-    table.drain(1)  # by its number: whichever has it
+    table.drain(1)  # the engine that has the number now
     assert table.view().engines[1].state == "draining"
     table.up(new)
 

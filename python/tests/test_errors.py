@@ -68,7 +68,7 @@ def test_every_kind_is_an_error() -> None:
 def test_the_class_for_each_error_of_the_library_is_named_by_one_rule() -> None:
     source = (Path(__file__).parents[2] / "src/error/mod.rs").read_text()
     variants = source.split("pub enum Error {\n")[1].split("\n}\n")[0]
-    # What a program was not passed: Python opens a table by its path or its descriptor.
+    # The library's own way to pass a table to a program, which Python does by path or descriptor.
     expected = {f"{name}Error" for name in re.findall(r"(?m)^    ([A-Z]\w*)(?: \{|\(\w+\),|,)$", variants)}
     expected.remove("NotPassedError")
     found = {name for name in headcount.__all__ if name.endswith("Error")}
@@ -130,7 +130,7 @@ def test_errors_of_the_system_have_what_an_oserror_has(path: Path) -> None:
         assert isinstance(error.path, Path)  # type: ignore[attr-defined]
         assert error.errno is not None
         assert error.strerror == os.strerror(error.errno)
-        # What it is told by its text, it is told in another process, too.
+        # A pickled error keeps its text and its attributes.
         again = pickle.loads(pickle.dumps(error))
         assert type(again) is type(error)
         assert (str(again), again.errno, again.filename) == (str(error), error.errno, error.filename)
@@ -162,7 +162,7 @@ def test_errors_of_the_system_have_what_an_oserror_has(path: Path) -> None:
 def test_an_io_is_of_pythons_own_class_for_its_number(
     number: int | None, own: type[OSError]
 ) -> None:
-    """As for an ``OSError`` of Python's, of which that number chooses the class."""
+    """Python chooses the class of an ``OSError`` by its number, too."""
     kind = errors.io(number)
     assert issubclass(kind, headcount.IoError) and issubclass(kind, own)
     assert kind is errors.io(number)
@@ -187,7 +187,7 @@ def test_what_the_kernel_denies_is_a_permission_error(path: Path) -> None:
     if os.geteuid() != 0:
         assert isinstance(raised(lambda: Table.create("/proc/1/table", engines=1)), PermissionError)
         return
-    # As a user who may not read what is root's.
+    # As a user who may not read root's table.
     program = """
 import headcount, os, sys
 os.setgid(65534)
@@ -211,7 +211,7 @@ def test_a_descriptor_that_is_not_open_is_ebadf() -> None:
 
 
 def test_no_room_is_enospc() -> None:
-    """A file system of a few pages, in a mount namespace of one's own."""
+    """On a file system of a few pages, in a mount namespace of its own."""
     program = """
 import errno, headcount, subprocess, sys, tempfile
 subprocess.check_call(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", sys.argv[1]])

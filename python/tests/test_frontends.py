@@ -80,7 +80,7 @@ def test_a_frontend_leaves_when_it_is_closed(table: Table) -> None:
     with pytest.raises(ZeroDivisionError), table.join() as frontend:
         1 / 0  # noqa: B018
     assert frontends() == 0
-    # By another policy it is the same place.
+    # A frontend with another policy has the same place.
     with table.join() as frontend:
         other = frontend.with_policy("tokens")
     assert frontends() == 1
@@ -184,14 +184,14 @@ def test_threads_share_a_frontend(table: Table, frontend: Frontend) -> None:
             held.append(frontend.route(tokens=1))
             by.append(thread)
             if number % 10 == 0:
-                time.sleep(1e-6)  # lets another one go on amid this
+                time.sleep(1e-6)  # lets another thread run in between
 
     threads = [threading.Thread(target=route, args=[thread]) for thread in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    # One after the other would be seven changes.
+    # Seven changes are as many as threads that run one after the other have.
     assert sum(one != another for one, another in zip(by, by[1:])) > 7
     counts = in_flight(table)
     assert sum(counts) == sum(tokens(table)) == 4000

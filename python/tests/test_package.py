@@ -30,7 +30,7 @@ def test_the_version_is_that_of_the_package() -> None:
 
 
 def test_the_stub_says_what_help_says() -> None:
-    """Editors show the stub, and Python what was compiled."""
+    """Editors show the docstrings of the stub, and ``help()`` those of the module."""
     stub = ast.parse(Path(native.__file__).with_name("_native.pyi").read_text())
     looked = 0
     for node in stub.body:

@@ -116,7 +116,7 @@ def test_a_started_program_gets_a_table_without_a_path() -> None:
 
 
 def _held_in(table: Table, reading: bool) -> None:
-    """In another process."""
+    """Runs in another process, and tells by its exit code what it sees."""
     if reading:
         try:
             table.join()

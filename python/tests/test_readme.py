@@ -1,4 +1,4 @@
-"""What the README shows, run as it stands there."""
+"""The examples of the README, run as they stand there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ README = Path(__file__).parents[1] / "README.md"
 
 
 def snippet(has: str) -> str:
-    """The one block of Python in which these words are."""
+    """Returns the one block of Python that contains these words."""
     blocks: list[str] = re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.DOTALL | re.MULTILINE)
     (found,) = [block for block in blocks if has in block]
     return found
@@ -44,7 +44,7 @@ def test_the_fastapi_application_tells_clients_when_to_come_back(path: Path, tmp
                 answered = await client.post(url, json={})
                 assert (answered.status_code, answered.text) == (200, "ok")
                 await until(lambda: in_flight(path) == [0])
-                # The place is taken: by a client whose engine is silent, and that leaves at last.
+                # The place is taken by a client whose engine is silent, and is free when the client leaves.
                 waiting = asyncio.create_task(client.post(url, json={}))
                 await until(lambda: in_flight(path) == [1])
                 busy = await refused()
@@ -56,10 +56,10 @@ def test_the_fastapi_application_tells_clients_when_to_come_back(path: Path, tmp
                 down = await refused()
                 assert (down.status_code, down.headers["retry-after"]) == (503, "1")
                 table.up(0)
-                # This one never gets in, however often it comes back.
+                # This request is never taken, however often it comes back.
                 large = await refused(prompt="x" * 1000)
                 assert (large.status_code, large.headers.get("retry-after")) == (400, None)
-                # Stopped amid an answer, whose client leaves then.
+                # Stopped in the middle of an answer, whose client leaves then.
                 engine.answers = [SILENT]
                 waiting = asyncio.create_task(client.post(url, json={}))
                 await until(lambda: in_flight(path) == [1])
@@ -74,7 +74,7 @@ def test_the_fastapi_application_tells_clients_when_to_come_back(path: Path, tmp
 
 
 def run(shown: str, path: Path) -> str:
-    """What it prints, in a process of its own."""
+    """Runs a block in a process of its own, and returns its output."""
     program = "import headcount\n" + shown.replace("/dev/shm/llama", str(path))
     command = [sys.executable, "-c", program]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -38,7 +38,7 @@ SERVERS = ["h11", "httptools"]
 
 
 class Engine:
-    """An HTTP server that begins each response at once and ends it when it is told to."""
+    """An HTTP server that begins each response at once, and ends it when the test says so."""
 
     def __init__(self, status: str = "200 OK") -> None:
         self.status = status
@@ -79,7 +79,7 @@ class Engine:
 
 @asynccontextmanager
 async def unreachable() -> AsyncIterator[str]:
-    """The address of an engine that is not there. It is bound, so that no other process listens at it."""
+    """Gives an address at which no engine listens. It is bound, so that no other process listens there."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield "http://127.0.0.1:%d" % taken.getsockname()[1]
@@ -101,19 +101,19 @@ def test_workers_share_one_table(path: Path) -> None:
         ):
             engines = [a, b, c]
             asked = [asyncio.create_task(ask(client, url)) for _ in range(48)]
-            # All streams are open: each engine has exactly a third of them.
+            # All streams are open, and each engine has exactly a third of them.
             await until(lambda: [engine.open for engine in engines] == [16, 16, 16])
             assert in_flight(path) == [16, 16, 16]
-            # Clients that hang up are counted down, and their requests end at the engines.
+            # Requests of clients that hang up are counted no more, and end at the engines.
             for task in asked[:18]:
                 task.cancel()
             await until(lambda: sum(in_flight(path)) == 30)
             await until(lambda: sum(engine.open for engine in engines) == 30)
-            # So is what a killed worker held.
+            # So are those of a killed worker.
             victim = max(living(path), key=lambda worker: worker.in_flight)
             os.kill(victim.pid, signal.SIGKILL)
             await until(lambda: sum(in_flight(path)) == 30 - victim.in_flight)
-            # And streams that end.
+            # And so are streams that end.
             for engine in engines:
                 engine.end.set()
             answers = await asyncio.gather(*asked[18:], return_exceptions=True)
@@ -136,7 +136,7 @@ def test_an_engine_that_does_not_answer_is_passed_over(path: Path) -> None:
             # A token for every four bytes.
             view = headcount.Table.open_read_only(path).view()
             assert view.engines[1].tokens == 4 * -(-len(PROMPT) // 4)
-            # The one that answers is full.
+            # The engine that answers is at its cap.
             full = await client.post(url, content=PROMPT)
             assert (full.status_code, full.headers["retry-after"]) == (503, "1")
             engine.end.set()
@@ -160,7 +160,7 @@ def test_a_request_that_its_engine_breaks_off_is_not_counted(path: Path) -> None
         async with (
             server,
             router(path, [engine]) as url,
-            # A worker closes a connection on which it has failed.
+            # The worker closes a client's connection after an error.
             httpx.AsyncClient(
                 timeout=60, limits=httpx.Limits(max_keepalive_connections=0)
             ) as client,
@@ -168,7 +168,7 @@ def test_a_request_that_its_engine_breaks_off_is_not_counted(path: Path) -> None
             for _ in range(20):
                 answer = await ask(client, url)
                 assert answer.startswith("5"), answer
-                # At once, and not when the garbage is collected.
+                # At once, and not when the garbage collector runs.
                 assert in_flight(path) == [0]
             assert asked >= 20
 
@@ -186,10 +186,10 @@ def test_workers_meet_again_in_one_table_when_theirs_is_removed(path: Path) -> N
             await until(lambda: in_flight(path) == [8])
             removed = headcount.Table.open_read_only(path)
             old = {worker.pid for worker in living(path)}
-            # One of them may have accepted all eight connections: that one lives.
+            # One worker may have accepted all eight connections: that one stays alive.
             victim = min(living(path), key=lambda worker: worker.in_flight)
             path.unlink()
-            # A worker dies, whose successor makes another table; it is the first to know, and not the last.
+            # A worker is killed. Its successor creates another table, and the other workers notice that later.
             os.kill(victim.pid, signal.SIGKILL)
             engine.end.set()
             answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -209,29 +209,29 @@ def test_a_router_takes_over_a_table_that_is_not_used_and_no_other(path: Path) -
         async with ByteEngine(OK).serving() as a, ByteEngine(OK).serving() as b:
             headcount.Table.create(path, engines=[a.url, "http://gone"])
             async with router(path, [a.url], workers=1):
-                # Another one, with other engines, would take those of the first.
+                # A second router, with other engines, must not replace those of the first.
                 with running(path, [b.url], workers=1) as (_, second):
                     await until(lambda: second.poll() is not None)
                     assert second.returncode != 0
                 table = headcount.Table.open(path)
                 (engine,) = table.view().engines
                 assert (engine.name, engine.max_in_flight) == (a.url, 1024)
-                # What an operator has changed is no reason for a new worker not to start.
+                # A new worker starts though an operator has changed a cap.
                 table.set_caps(0, 7)
                 with running(path, [a.url], workers=1) as (url, _):
                     await until(lambda: len(living(path)) == 2)
                     assert (await exchange(url, posted(b"{}")))[1] == b"ok"
                 assert table.view().engines[0].max_in_flight == 7
-            # Nor for all of them to put it back, when they start anew.
+            # All workers start anew, and leave the operator's cap as it is.
             async with router(path, [a.url], workers=2):
                 assert table.view().engines[0].max_in_flight == 7
-            # The caps of the configuration, when all of it starts anew.
+            # All workers start anew with another configuration, and apply it.
             with running(path, [a.url, b.url], ROUTER_MOST_PER_ENGINE="9") as (url, process):
                 await until(lambda: len(living(path)) == 4)
                 assert process.poll() is None
                 caps = [engine.max_in_flight for engine in table.view().engines]
                 assert caps == [9, 9]
-            # What a deployment serves is left to it.
+            # A table of a deployment is left to that.
             with table.deploy(), running(path, [a.url], workers=1) as (_, process):
                 await until(lambda: process.poll() is not None)
                 assert process.returncode != 0
@@ -244,7 +244,7 @@ def test_a_router_takes_over_a_table_that_is_not_used_and_no_other(path: Path) -
 
 
 def frontends(path: Path) -> list[headcount.FrontendView]:
-    """All that are there, the dead as well."""
+    """Returns all frontends, also dead ones."""
     return headcount.Table.open_read_only(path).view().frontends
 
 
@@ -275,7 +275,7 @@ def test_a_router_that_is_stopped_amid_answers_leaves_no_dead_frontend(
             Engine().serving() as engine,
             httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=None)) as client,
         ):
-            # It waits for its streams, and these end.
+            # The router waits until its streams have ended.
             with running(path, [engine.url], workers) as (url, process):
                 await until(lambda: path.exists() and len(living(path)) == workers)
                 asked = [asyncio.create_task(ask(client, url)) for _ in range(8)]
@@ -287,7 +287,7 @@ def test_a_router_that_is_stopped_amid_answers_leaves_no_dead_frontend(
                 assert await asyncio.gather(*asked) == ["200 beginend"] * 8
                 await ended(process)
                 assert (frontends(path), in_flight(path)) == ([], [0])
-            # It was told how long to wait for them.
+            # It waits for them no longer than it was told.
             engine.end.clear()
             with running(path, [engine.url], workers, grace="1") as (url, process):
                 await until(lambda: len(living(path)) == workers)
@@ -314,9 +314,9 @@ def test_a_client_that_leaves_is_noticed_while_its_engine_is_silent(path: Path, 
             ByteEngine().serving() as engine,
             router(path, [engine.url], http=http) as url,
         ):
-            # Before the head, amid the answer, and with what nobody has read yet.
+            # Clients leave before the head, amid the answer, and with requests that were not read yet.
             for answer in (SILENT, begun):
-                # (httptools tells only the last of several.)
+                # httptools notices only the last of several.
                 for unread in (b"", b"\r\n", b"nonsense", next_one if http == "h11" else b""):
                     engine.answers = [answer]
                     async with connection(url) as (reader, writer):
@@ -325,7 +325,7 @@ def test_a_client_that_leaves_is_noticed_while_its_engine_is_silent(path: Path, 
                         if answer:
                             await reader.readuntil(b"begin\r\n")
                         writer.write(unread)
-                        # So that it is read before the end is there.
+                        # So that the worker reads it before the client leaves.
                         await asyncio.sleep(0.05)
                     await until(lambda: in_flight(path) == [0] and engine.open == 0)
             assert len(engine.heads) == 8
@@ -343,7 +343,7 @@ def test_a_place_is_taken_when_the_body_is_there(path: Path) -> None:
         ):
             for slow in (writer, leaving):
                 slow.write(posted(b"x" * 100)[:-1])
-            # Two of them would be too many for the engine.
+            # The engine has no place for two of them.
             assert (await exchange(url, posted(b"{}")))[1] == b"ok"
             leaving.close()
             head = await reader.readuntil(b"\r\n\r\n")
@@ -380,7 +380,7 @@ COSTS = [
 
 
 async def counted(engine: ByteEngine, url: str, path: Path, body: bytes) -> tuple[int, int]:
-    """The places and the tokens that it takes at that engine, which is silent."""
+    """Returns the places and the tokens that a request takes at the engine, which is silent."""
     engine.answers = [SILENT]
     async with connection(url) as (_, writer):
         writer.write(posted(body))
@@ -399,7 +399,7 @@ def test_a_request_counts_as_many_as_its_engine_runs(path: Path) -> None:
             for places, tokens, body in COSTS:
                 found = await counted(engine, url, path, body.encode())
                 assert found == (int(places), int(places) * int(tokens)), body
-            # Digits of which Python makes no int.
+            # More digits than Python makes an int of.
             digits = b'{"prompt": "1234", "n": 10, "seed": %b}' % (b"1" * 10_000)
             assert await counted(engine, url, path, digits) == (10, 10)
 
@@ -413,7 +413,7 @@ def test_the_tokens_of_all_requests_fit_into_what_counts_them(path: Path) -> Non
             ByteEngine().serving() as engine,
             router(path, [engine.url], workers=1) as url,
         ):
-            # More than 2**32 tokens, as they are estimated.
+            # Estimated at more than 2**32 tokens.
             for many in (
                 {"prompt": [{"file": ""}] * 5_000, "n": 1024},
                 {"prompt": ["", [[{"file": ""}] * 9_000]], "n": 512},
@@ -437,20 +437,20 @@ def test_what_cannot_be_counted_is_refused(path: Path) -> None:
             for depth in (1_000_000, 100_000):
                 deep = b'{"prompt": "1234", "n": 10, "x": %b}' % nested(depth)
                 assert reason(await exchange(url, posted(deep))) == (400, "bad_request")
-            # What can just be read may be too deep to be counted: one or the other.
+            # JSON that can just be parsed may be nested too deeply to be counted. It gets one answer or the other.
             for depth in (100, *range(400, 1100, 20), 2_000, 5_000, 20_000):
                 engine.answers = [OK]
                 head, body = await exchange(url, posted(b'{"prompt": %b}' % nested(depth)))
                 if body != b"ok":
                     assert depth > 100
                     assert reason((head, body)) == (400, "bad_request"), depth
-            # More answers than a float can tell.
+            # More answers than a float can hold.
             endless = b"1" * 400
             for many in (b"1e999", b'"+1e999"', endless, b'"%b"' % endless):
                 engine.answers = [OK]
                 asked = posted(b'{"prompt": "p", "n": %b}' % many)
                 assert reason(await exchange(url, asked)) == (400, "too_large"), many
-            # What is no JSON at all is one request, if it is any.
+            # A body that is no JSON counts as one request.
             engine.answers = [OK]
             assert (await exchange(url, posted(b"[" * 10)))[1] == b"ok"
             await until(lambda: in_flight(path) == [0])
@@ -474,7 +474,7 @@ def test_a_large_body_does_not_stop_other_requests(path: Path) -> None:
             print(*counted, ticks)
         asyncio.run(main())
     """
-    # What else the loop does while it is read.
+    # How late the event loop is while a large body is parsed.
     environment = os.environ | {"ROUTER_ENGINES": "http://127.0.0.1:9"}
     command = [sys.executable, "-c", reading]
     done = subprocess.run(
@@ -486,7 +486,7 @@ def test_a_large_body_does_not_stop_other_requests(path: Path) -> None:
 
     async def scene() -> None:
         async with ByteEngine().serving() as engine, router(path, [engine.url], workers=1) as url:
-            # Far below the largest body, and gigabytes once it were read.
+            # Far below the largest body, but it would take gigabytes when parsed.
             lists = b'{"prompt": [%b[]]}' % (b"[]," * 2_100_000)
             assert reason(await exchange(url, posted(lists))) == (413, "too_many_parts")
             assert not engine.heads
@@ -526,15 +526,15 @@ def test_several_go_to_one_engine_all_or_none(path: Path) -> None:
 
             one.write(several(6))
             await until(lambda: sorted(in_flight(path)) == [0, 6])
-            # To the other one, though no more than half of it fits beside the first.
+            # It goes to the other engine, though half of it would fit beside the first request.
             two.write(several(9))
             await until(lambda: sorted(in_flight(path)) == [6, 9])
-            # There are five places, and no five at one engine.
+            # Five places are free, but not at one engine.
             head, body = await exchange(url, several(5))
             assert reason((head, body)) == (503, "engines_saturated")
             assert b"retry-after: 1" in head.lower()
             assert b"cap" not in body, "words for the client"
-            # Never, and not later.
+            # It can never be taken, so the client is not asked to come back.
             head, body = await exchange(url, several(11))
             assert reason((head, body)) == (400, "too_large")
             assert b"retry-after" not in head.lower()
@@ -543,13 +543,13 @@ def test_several_go_to_one_engine_all_or_none(path: Path) -> None:
                 found = reason(await exchange(url, asked))
                 assert found == (400, "too_large"), many
             assert sorted(in_flight(path)) == [6, 9]
-            # Where it fits, also if that one is not the least loaded.
+            # It goes to the engine at which it fits, also if that is not the least loaded.
             async with connection(url) as (_, three):
                 three.write(several(4))
                 await until(lambda: sorted(in_flight(path)) == [9, 10])
             await until(lambda: sorted(in_flight(path)) == [6, 9])
             assert sorted([a.open, b.open]) == [1, 1]
-            # Nor when an operator has set a cap that it is larger than.
+            # Nor can it be taken below a smaller cap of an operator.
             table = headcount.Table.open(path)
             table.set_caps(0, max_tokens=5)
             table.set_caps(1, max_tokens=5)

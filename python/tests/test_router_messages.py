@@ -1,4 +1,4 @@
-"""What the example router passes on, byte by byte, and what it says itself."""
+"""The messages that the example router passes on, byte by byte, and its own answers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SERVERS = ["h11", "httptools"]
 
 
 def fields(head: bytes) -> list[tuple[bytes, bytes]]:
-    """The headers in their order, with names in lower case, as HTTP has it."""
+    """Returns the headers in their order, with names in lower case."""
     lines = head.split(b"\r\n")[1:-2]
     return [(name.lower(), value) for name, value in (line.split(b": ", 1) for line in lines)]
 
@@ -52,7 +52,7 @@ def test_methods_targets_headers_and_bodies_reach_the_engine_as_they_came(
     ]
     methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]
     asked = [(method, target) for method in methods for target in targets]
-    if http == "h11":  # the other one takes no such target
+    if http == "h11":  # httptools takes no such target
         asked.append(("OPTIONS", "*"))
     headers = b"X-Twice: 1\r\nX-Twice: 2\r\nX-Bytes: \xe9\xff\r\nCookie: a=b\r\nAuthorization: Bearer k\r\n"
     own = [
@@ -88,7 +88,7 @@ def test_methods_targets_headers_and_bodies_reach_the_engine_as_they_came(
                 expected.append((b"connection", b"close"))
                 assert engines == expected
                 assert engine.bodies[-1] == body
-            # A body in chunks comes whole, with its length.
+            # A body in chunks reaches the engine whole, with its length.
             engine.answers.append(OK)
             chunked = b"POST / HTTP/1.1\r\nHost: router\r\nTransfer-Encoding: chunked\r\n\r\n"
             await exchange(url, chunked + b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
@@ -155,18 +155,18 @@ def test_responses_reach_the_client_as_they_came(path: Path, http: str) -> None:
                 assert head.split()[1] == answer.split()[1], name
                 assert fields(head) == fields(sent + b"\r\n\r\n"), name
                 assert body == its_body, name
-                # Cookies are the clients' own.
+                # The router keeps no cookies.
                 assert b"cookie" not in engine.heads[-1], name
             assert len(engine.heads) == len(answers), "no redirect was followed"
-            # The length that a GET would have.
+            # The answer to a HEAD has the length that a GET's would have.
             engine.answers.append(b"HTTP/1.1 200 OK\r\ncontent-length: 1234\r\n\r\n")
             head, _ = await exchange(url, b"HEAD / HTTP/1.1\r\nHost: router\r\n\r\n")
             assert fields(head) == [(b"content-length", b"1234")]
-            # A 204 has no length, whatever its engine says.
+            # A 204 has no length, also if its engine gives one.
             engine.answers.append(b"HTTP/1.1 204 No Content\r\ncontent-length: 2\r\n\r\n")
             head, body = await exchange(url, b"GET / HTTP/1.1\r\nHost: router\r\n\r\n")
             assert (head.split()[1], fields(head), body) == (b"204", [], b"")
-            # The chunks tell how long it is, and not what is said besides.
+            # The chunks tell the length of a body, not the content-length beside them.
             both = b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n"
             engine.answers.append(both + b"2\r\nok\r\n0\r\n\r\n")
             head, body = await exchange(url, b"GET / HTTP/1.1\r\nHost: router\r\n\r\n")
@@ -182,7 +182,7 @@ def test_a_part_of_an_answer_does_not_wait_for_the_one_before_to_be_confirmed(pa
         assert not listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         with running(path, ["http://127.0.0.1:9"], 2, listening=listener) as (url, _):
             await until(lambda: path.exists() and len(living(path)) == 2)
-            # A connection has it from the socket that listens.
+            # A connection inherits the option from the listening socket.
             assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
             assert reason(await exchange(url, posted(b"{}")))[0] == 503
 
@@ -277,7 +277,7 @@ def test_a_setting_that_cannot_be_is_told_in_one_sentence(
 
 
 def test_no_request_meets_the_end_of_a_connection_that_was_kept(path: Path) -> None:
-    """Each connection is closed when a second request has come on it: as when the two cross."""
+    """The engine closes each connection when a second request comes on it, as if both had crossed."""
 
     class OneEach(ByteEngine):
         async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -317,7 +317,7 @@ def test_a_row_that_is_no_address_is_passed_over(
             table = headcount.Table.open(path)
             for row in rows:
                 table.add(headcount.Engine(row))
-            # The one that is an address is the last to be asked.
+            # The engine whose name is an address is asked last.
             holder = table.join()
             held = holder.route(pin=0)
             head, body = await exchange(url, posted(b"{}"))
@@ -375,7 +375,7 @@ def test_an_answer_that_its_engine_breaks_off_does_not_look_whole(
             assert head.startswith(b"HTTP/1.1 200 ")
             with pytest.raises(asyncio.IncompleteReadError) as early:
                 await reader.readexactly(1000)
-            # Neither all of its length nor the chunk that ends it.
+            # The client gets neither the whole length nor the last chunk.
             assert early.value.partial in (b"begin", b"5\r\nbegin\r\n")
             assert in_flight(path) == [0]
 
@@ -393,11 +393,11 @@ def test_the_router_says_why_in_the_form_of_openais_errors(path: Path) -> None:
         ):
             assert reason(await exchange(url, posted(b"{}"))) == (502, "engine_broke_off")
             assert reason(await exchange(url, posted(b"{}"))) == (504, "engine_timeout")
-            # One that is silent amid its answer.
+            # An engine that falls silent amid its answer.
             async with connection(url) as (reader, writer):
                 writer.write(posted(b"{}"))
                 assert (await reader.read()).endswith(b"\r\n\r\n5\r\nbegin\r\n")
-            # Too large, as it says and as it comes; before it is asked for.
+            # Too large by its length and by its bytes; refused before the client is asked to send it.
             assert reason(await exchange(url, posted(b"x" * 101))) == (413, "body_too_large")
             chunked = b"POST / HTTP/1.1\r\nHost: r\r\nTransfer-Encoding: chunked\r\n\r\n"
             large = await exchange(url, chunked + b"65\r\n" + b"x" * 101 + b"\r\n0\r\n\r\n")
@@ -413,7 +413,7 @@ def test_the_router_says_why_in_the_form_of_openais_errors(path: Path) -> None:
 
 
 def test_an_answer_that_comes_before_the_body_was_read_is_passed_on(path: Path) -> None:
-    """Though the engine reads no more of it; and one that reads on gets it all."""
+    """Also if the engine reads no more of the body. One that reads on gets all of it."""
     size = 20_000_000
 
     class Early(ByteEngine):
@@ -434,7 +434,7 @@ def test_an_answer_that_comes_before_the_body_was_read_is_passed_on(path: Path) 
                 begun = asyncio.get_running_loop().time()
                 head, body = await exchange(url, posted(b"x" * size))
                 assert (head.split()[1], body) == (b"200", b"ok")
-                # Within a second or two, where it was a minute.
+                # Within seconds, not after the minute that a write may take.
                 assert asyncio.get_running_loop().time() - begun < 45
                 await until(lambda: in_flight(path) == [0])
             assert engine.bodies == [b"x" * size]
@@ -444,7 +444,7 @@ def test_an_answer_that_comes_before_the_body_was_read_is_passed_on(path: Path) 
 
 @contextmanager
 def full() -> Iterator[str]:
-    """The address of an engine that accepts no connection."""
+    """Gives the address of an engine that accepts no connection."""
     with socket.socket() as listener, socket.socket() as one, socket.socket() as two:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
@@ -469,7 +469,7 @@ def test_an_engine_that_accepts_no_connection_is_passed_over(path: Path) -> None
                 head, body = await exchange(url, posted(b"{}"))
                 assert reason((head, body)) == (503, "no_engine")
                 assert b"retry-after: 1" in head.lower()
-                # Words for the client, not for those who run this.
+                # A message for the client, not for the operator.
                 assert "exclude" not in json.loads(body)["error"]["message"]
             second.unlink()
 

@@ -132,16 +132,16 @@ def test_a_number_means_the_engine_that_has_it_now_and_an_id_that_very_engine(
         assert unavailable.value.excluded == 4
         with pytest.raises(headcount.UnavailableError):
             frontend.route_many(2, exclude=[*others, engine])
-    # To exclude the one that is gone does not exclude the one that has its number now.
+    # The id of the engine that is gone does not exclude the engine that has its number now.
     with frontend.route(exclude=[*others, gone]) as permit:
         assert (permit.engine, permit.engine_id, permit.engine_name) == (3, new, "new")
         assert permit.engine_id != gone
-        # Nor is it preferred, with a request more than the others.
+        # Nor does it prefer that engine, which has a request more than the others.
         for engine, preferred in ((3, True), (new, True), (gone, False)):
             with frontend.route(prefer=(engine, 100)) as another:
                 assert (another.engine_id == new) == preferred
     assert permit.engine_id == new, "the identity outlives the request"
-    # What an id of a permit stands for is gone with its engine.
+    # The id of a permit means no other engine when its own is gone.
     table.remove(new)
     with pytest.raises(headcount.NoSuchEngineError):
         table.drain(permit.engine_id)
@@ -194,7 +194,7 @@ def test_a_cap_of_zero_takes_nothing_and_none_is_no_cap(whose: str) -> None:
             with pytest.raises(headcount.SaturatedError) as refused:
                 frontend.route()
             assert not refused.value.passes
-            # As it is when the cap is changed in place.
+            # The same holds when the cap is changed in place.
             table.set_total_max_in_flight(None)
             table.set_caps(0, max_in_flight=0)
         table.set_caps(0, max_in_flight=None)
@@ -203,7 +203,7 @@ def test_a_cap_of_zero_takes_nothing_and_none_is_no_cap(whose: str) -> None:
         with pytest.raises(headcount.SaturatedError) as refused:
             frontend.route()
         assert not refused.value.passes
-    # Of tokens, only what has none is taken.
+    # With max_tokens=0 a request without tokens is taken, and no other.
     with capped(max_tokens=0).join() as frontend:
         frontend.route().release()
         with pytest.raises(headcount.SaturatedError) as refused:

@@ -1,4 +1,4 @@
-"""What the end-to-end run relies on so that no deployment outlives it."""
+"""The means by which no deployment outlives the end-to-end run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import session
 
-# A process that holds a session of two by a leash, as `server.py` does.
+# A process that starts a session of two, and a leash that ends it, as `server.py` does.
 HOLDER = """
 import subprocess, sys, time
 held = subprocess.Popen(["sh", "-c", "sleep 600 & sleep 600"], start_new_session=True)

@@ -62,7 +62,7 @@ def finish(server: Any, *requests: str) -> None:
 
 
 def broadcast(server: Any, waiting: int) -> None:
-    """What the coordinator says of all engines alike."""
+    """Sends the same statistics of all engines, as the coordinator does."""
     server.lb_engines = [[waiting, 0] + [0.0] * (len(row) - 2) for row in server.lb_engines]
 
 
@@ -139,7 +139,7 @@ def test_a_streaming_session_stays_where_it_is_and_counts_once(servers: list[Any
 
 
 def sends(server: Any, error: Exception | None = None) -> list[Any]:
-    """Notes what would go to engines; or fails to send it."""
+    """Makes the server keep what it sends, or fail to send it. Returns the list of what was sent."""
     sent: list[Any] = []
 
     async def sending(kind: Any, what: Any, engine: bytes) -> None:
@@ -181,7 +181,7 @@ def test_a_request_that_cannot_be_sent_is_not_counted(servers: list[Any]) -> Non
 
 
 class Refusing(dict[str, bytes]):
-    """Books in which nothing can be written."""
+    """A dict that refuses every entry."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
@@ -227,7 +227,7 @@ def test_outputs_that_end_no_request_change_nothing(servers: list[Any]) -> None:
     async def scene() -> None:
         server = servers[0]
         server.get_core_engine_for_request(request("a"))
-        # What an engine says after most of its steps.
+        # An engine sends such outputs after most of its steps.
         for nothing in (None, set[str]()):
             outputs = SimpleNamespace(finished_requests=nothing)
             await type(server).process_engine_outputs(server, outputs)
@@ -252,7 +252,7 @@ def test_an_aborted_request_counts_until_its_engine_has_dropped_it(servers: list
 
 
 def has_sessions(server: Any) -> bool:
-    """Whether the release takes an id that is in flight for a session that goes on."""
+    """Whether the release takes a request whose id is in flight for the next part of a session."""
     return "engine" in names(type(server))
 
 
@@ -279,7 +279,7 @@ def test_an_id_used_again_while_the_old_request_is_aborted_counts_twice(
         await type(server).process_engine_outputs(server, finished(["a"], first))
         assert [rank for rank, count in enumerate(in_flight(servers[1])) if count] == [second]
         assert sum(in_flight(servers[1])) == 1
-        # An engine that never had it, or has ended it already, ends no other's.
+        # A report of an engine that never had it, or has ended it already, ends no other request.
         other = ({0, 1, 2, 3} - {second}).pop()
         await type(server).process_engine_outputs(server, finished(["a"], other))
         assert sum(in_flight(servers[1])) == 1
@@ -306,7 +306,7 @@ def test_an_id_used_again_that_cannot_be_sent_leaves_the_old_request_counted(
         with pytest.raises(RuntimeError, match="no engine"):
             await server.add_request_async(request("a", rank=1))
         assert in_flight(servers[1]) == [0, 0, 0, 1]
-        # And the end of all ends each of several.
+        # The end of the server ends each of several requests of an id.
         sends(server)
         await server.add_request_async(request("a", rank=1))
         assert in_flight(servers[1]) == [0, 1, 0, 1]
@@ -366,7 +366,7 @@ def test_a_server_that_knows_fewer_engines_uses_only_these(servers: list[Any]) -
 
 
 def test_the_coordinators_statistics_reach_the_table(module: ModuleType) -> None:
-    """By vLLM's own task, over a real socket; and through the other server when the first one ends."""
+    """By vLLM's own task, over a real socket. When the first server ends, the other one publishes."""
 
     async def scene() -> None:
         coordinator = address()
@@ -410,11 +410,11 @@ def test_a_broadcast_of_all_engines_is_published_and_no_other(servers: list[Any]
         stats = [engine.stats for engine in table_of(server).view().engines]
         return [(s.waiting, s.running, s.kv_usage) for s in stats if s]
 
-    # As when the number of engines is just changing.
+    # A broadcast of fewer engines, as while their number changes, is not published.
     server.lb_engines = counts[:3]
     assert published() == [(0, 0, 0.0)] * 4
     server.lb_engines = counts
-    # A share of more than one is one.
+    # A share of more than 1 is published as 1.
     share = 1.0 if rows[0] > 2 else 0.0
     assert published() == [(7, 1, share)] * 4
 
@@ -497,7 +497,7 @@ def test_the_last_server_removes_the_table(servers: list[Any]) -> None:
     tasks = Path("/proc/self/task").iterdir()
     names = [(task / "comm").read_text().strip() for task in tasks]
     assert "headcount-reap" not in names
-    # And what still comes is vLLM's own to route.
+    # vLLM itself routes a request that still comes.
     assert servers[1].get_core_engine_for_request(request("late")) in servers[1].core_engines
 
 
@@ -588,7 +588,7 @@ def test_a_method_that_decides_by_something_new_is_left_alone(
 
 
 async def _outputs(self: Any, outputs: Any) -> None:
-    """As a plain method, and not a static one."""
+    """A plain method in the place of a static one."""
 
 
 @pytest.mark.parametrize(

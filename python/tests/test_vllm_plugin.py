@@ -1,4 +1,4 @@
-"""The plugin around its adapter: how it is loaded, what it is told, and which table it uses."""
+"""The plugin without its client: how vLLM loads it, its settings, and the table that it uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import headcount
 import pytest
 from headcount.vllm import _deployment, _on_import, _settings
-from headcount.vllm._deployment import Deployment, Seat
+from headcount.vllm._deployment import Deployment, Membership
 from headcount.vllm._settings import Settings
 
 # -- Loading -------------------------------------------------------------------------------------------
@@ -95,12 +95,12 @@ def deployment() -> Iterator[Deployment]:
     Path(deployment.path()).unlink(missing_ok=True)
 
 
-def join(deployment: Deployment, path: Path | None = None) -> Seat:
+def join(deployment: Deployment, path: Path | None = None) -> Membership:
     return _deployment.join(deployment, [0, 1], Settings(str(path) if path else None))
 
 
-def path_of(seat: Seat) -> Path:
-    return Path(seat.table.path)
+def path_of(membership: Membership) -> Path:
+    return Path(membership.table.path)
 
 
 HOLD = """
@@ -109,15 +109,15 @@ from headcount.vllm import _deployment
 from headcount.vllm._deployment import Deployment
 from headcount.vllm._settings import Settings
 coordinator, path = sys.argv[1:]
-seat = _deployment.join(Deployment(coordinator, 0), [0, 1], Settings(path or None))
-permits = seat.frontend.route_many(8)
+membership = _deployment.join(Deployment(coordinator, 0), [0, 1], Settings(path or None))
+permits = membership.frontend.route_many(8)
 print("held", flush=True)
 sys.stdin.read()
 """
 
 
 def holder(deployment: Deployment, path: str = "") -> subprocess.Popen[bytes]:
-    """Another API server of the deployment, with 8 requests in flight."""
+    """Starts another API server of the deployment, with 8 requests in flight."""
     command = [sys.executable, "-c", HOLD, deployment.coordinator, path]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -139,11 +139,11 @@ def counted(table: headcount.Table) -> int:
 
 def test_servers_of_a_deployment_share_a_table(deployment: Deployment) -> None:
     other = holder(deployment)
-    seat = join(deployment)
-    assert counted(seat.table) == 8
+    membership = join(deployment)
+    assert counted(membership.table) == 8
     kill(other)
-    seat.table.reap()
-    assert counted(seat.table) == 0
+    membership.table.reap()
+    assert counted(membership.table) == 0
 
 
 def test_nodes_of_a_hybrid_deployment_on_one_host_do_not(deployment: Deployment) -> None:
@@ -161,7 +161,7 @@ def test_deployments_of_two_network_namespaces_do_not_share_a_table(deployment: 
         pytest.skip("no network namespace can be made here")
     paths = [subprocess.check_output(how + here, text=True).strip() for how in ([], elsewhere)]
     assert paths[0] == deployment.path()
-    # The same address is another socket there, and /dev/shm is the same.
+    # In another network namespace the same address is another socket, while /dev/shm is the same.
     assert paths[1] != deployment.path()
 
 
@@ -171,13 +171,13 @@ def test_a_table_of_the_dead_is_removed_by_whoever_starts_next(deployment: Deplo
     living = join(Deployment(f"{deployment.coordinator}-living", 0))
     kill(killed)
     assert path.exists()
-    # It is left in place, and counts, until somebody starts: then it is gone, and the living one is not.
+    # A table of killed servers stays until another server starts. That removes it, and leaves the living one.
     assert counted(headcount.Table.open_read_only(path)) == 8
     third = join(Deployment(f"{deployment.coordinator}-third", 0))
     assert not path.exists()
     assert path_of(living).exists()
-    for seat in (living, third):
-        path_of(seat).unlink()
+    for membership in (living, third):
+        path_of(membership).unlink()
 
 
 FIRST = """
@@ -192,7 +192,7 @@ server = subprocess.Popen(
 assert server.stdout.readline() == b"held\\n"
 print("held", flush=True)
 sys.stdin.read()
-# It dies while this process is at its end.
+# The child dies while this process ends.
 subprocess.Popen(["sh", "-c", f"sleep 0.5; kill -9 {server.pid}"])
 """
 
@@ -221,11 +221,11 @@ def test_a_deployment_that_comes_back_starts_from_zero(
     table = headcount.Table.open_read_only(place)
     assert counted(table) == 8
     before = place.stat().st_ino
-    seat = join(deployment, given)
-    assert path_of(seat) == place
+    membership = join(deployment, given)
+    assert path_of(membership) == place
     assert place.stat().st_ino != before
-    assert counted(seat.table) == 0
-    assert [engine.state for engine in seat.table.view().engines] == ["active", "active"]
+    assert counted(membership.table) == 0
+    assert [engine.state for engine in membership.table.view().engines] == ["active", "active"]
 
 
 def test_a_lock_that_is_a_link_is_not_followed(
@@ -254,15 +254,15 @@ def test_two_deployments_told_the_same_path_do_not_share_it(
 
 def test_the_last_one_to_leave_removes_the_table(deployment: Deployment) -> None:
     other = holder(deployment)
-    seat = join(deployment)
-    table = seat.table
-    del seat
+    membership = join(deployment)
+    table = membership.table
+    del membership
     _deployment.remove_if_empty(table)
     assert os.path.exists(table.path)
     kill(other)
     _deployment.remove_if_empty(table)
     assert not os.path.exists(table.path)
-    # Not a table that somebody else has made there meanwhile.
+    # A table that another process has put there meanwhile stays.
     newer = join(deployment)
     _deployment.remove_if_empty(table)
     assert path_of(newer).exists()
@@ -275,7 +275,7 @@ def test_the_last_one_to_leave_removes_the_table(deployment: Deployment) -> None
 def test_a_name_that_another_user_has_taken_is_left_to_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
 ) -> None:
-    """As user 4321 sees it."""
+    """This process takes itself for user 4321's."""
     monkeypatch.setattr(_deployment, "_directory", lambda: str(tmp_path))
     theirs = [tmp_path / f"headcount-vllm-4321{more}-lock" for more in ("", ".1")]
     for lock in theirs:
@@ -284,18 +284,18 @@ def test_a_name_that_another_user_has_taken_is_left_to_them(
     monkeypatch.setattr(os, "geteuid", lambda: 4321)
     assert _deployment._prefix() == str(tmp_path / "headcount-vllm-4321.2-")
     assert (tmp_path / "headcount-vllm-4321.2-lock").exists()
-    # Too many are an error that says what to do.
+    # If all names are taken, the error says what to do.
     monkeypatch.setattr(_deployment, "_NAMES", 2)
     with pytest.raises(PermissionError, match="HEADCOUNT_VLLM_PATH"):
         _deployment._prefix()
 
 
-# Another one each time: tests of other checkouts may run beside this one.
+# Another number each time: tests of other checkouts may run at the same time.
 OTHER_USER = 50_000 + os.getpid() % 10_000
 
 
 def as_root_of_a_namespace(act: Callable[[], str]) -> str:
-    """What ``act`` returns in a process of another user, who has the number 0 in a user namespace."""
+    """Returns what ``act`` returns in a process of another user, whose number is 0 in a user namespace."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -331,11 +331,11 @@ def test_a_user_who_is_root_in_a_namespace_has_tables_of_their_own(deployment: D
 
     def joined() -> str:
         assert os.geteuid() == 0
-        seat, other = join(deployment), join(deployment)
-        permits = seat.frontend.route_many(4)
+        membership, other = join(deployment), join(deployment)
+        permits = membership.frontend.route_many(4)
         assert counted(other.table) == 4, "servers of one deployment meet in it"
         del permits
-        return str(path_of(seat))
+        return str(path_of(membership))
 
     path = as_root_of_a_namespace(joined)
     if path == "no namespace":
@@ -344,7 +344,7 @@ def test_a_user_who_is_root_in_a_namespace_has_tables_of_their_own(deployment: D
         assert re.fullmatch(r"/dev/shm/headcount-vllm-0\.\d+-[0-9a-f]{12}", path), path
         assert os.stat(path).st_uid == OTHER_USER
         assert path_of(ours) == Path(deployment.path()) != Path(path)
-        # Who starts next under that name removes it, and only that.
+        # The next server of that user removes it, and nothing else.
         again = as_root_of_a_namespace(joined)
         assert again == path
         assert path_of(ours).exists()

@@ -1,16 +1,16 @@
 """Makes vLLM's API servers balance by exact counts: a plugin of the group ``vllm.general_plugins``.
 
-Installed beside vLLM, it makes the API servers of one deployment share one table. Each request that
-vLLM would balance, in the internal and hybrid load-balancing modes, goes to the engine with the fewest
-in flight from all of them. What vLLM decides without balancing stays as it is, and is counted. If
-anything is wrong with the table, vLLM decides as it would have without this plugin.
+Installed beside vLLM, it makes the API servers of one deployment share one table. In the internal and hybrid
+load-balancing modes, each request that vLLM would balance goes to the engine with the fewest requests in flight from
+all API servers. A request that vLLM places without balancing goes where vLLM says, and is counted there. If the table
+fails, vLLM decides as it does without this plugin.
 
 Settings, by environment:
 
 ``HEADCOUNT_VLLM=0``
-    turns it off.
+    turns the plugin off.
 ``HEADCOUNT_VLLM_PATH``
-    where the table lies. Default: ``/dev/shm/headcount-vllm-UID-DEPLOYMENT``.
+    the path of the table. Default: ``/dev/shm/headcount-vllm-UID-DEPLOYMENT``.
 ``HEADCOUNT_VLLM_POLICY``
     a policy's name, as for ``Table.join``. Default: ``in_flight``.
 """
@@ -25,15 +25,16 @@ __all__ = ["register"]
 
 
 def register() -> None:
-    """What vLLM calls in each of its processes. Any number of times is as good as once.
+    """Installs the plugin; vLLM calls this in each of its processes. More calls than one change nothing.
 
-    Only a process that imports vLLM's engine client has anything to do with it.
+    It takes effect only in a process that imports vLLM's engine client.
     """
     settings = _settings.from_environment()
     if settings is None:
         return
     _on_import.then("vllm.v1.engine.core_client", lambda module: install(module, settings))
     if multiprocessing.parent_process() is None:
-        # A deployment that is told to end kills its API servers, and ends its first process last.
+        # This is the deployment's first process. When the deployment is stopped, it kills the API servers, and
+        # ends last.
         atexit.unregister(_deployment.sweep_at_the_end)
         atexit.register(_deployment.sweep_at_the_end)

@@ -1,6 +1,6 @@
-"""What one API server has in its deployment's table: its requests in flight, and perhaps the statistics.
+"""One API server's part in its deployment's table: its requests in flight, and perhaps the statistics.
 
-Nothing in here raises into vLLM. A request that the table cannot take is vLLM's to route.
+No error of the table reaches vLLM: vLLM routes a request that the table does not take.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from headcount.vllm._deployment import Deployment
 from headcount.vllm._log import log
 from headcount.vllm._settings import Settings
 
-# vLLM's client and its requests; what of them is used, `_shape` has looked at.
+# vLLM's client and its requests. `_shape` has checked what is used of them.
 Client = Any
 Request = Any
 Choose = Callable[[Client, Request], bytes]
@@ -40,13 +40,14 @@ class Balance:
     ) -> None:
         ranks = _ranks(client)
         self.deployment = Deployment(str(client.stats_update_address), ranks[0])
-        seat = _deployment.join(self.deployment, ranks, settings)
-        self.table = seat.table
-        # By the ids of requests. An id has several if it is used again while an engine still has the old one.
+        membership = _deployment.join(self.deployment, ranks, settings)
+        self.table = membership.table
+        # By the ids of requests. An id has several permits if it is used again while an engine still has the
+        # old request.
         self.permits: dict[str, list[headcount.Permit]] = {}
-        # Of the requests that are just being sent, by the addresses of their objects.
+        # Permits of requests that are just being sent, by the addresses of the requests.
         self._sending: dict[int, headcount.Permit | None] = {}
-        self._route: Callable[..., headcount.Permit] = seat.frontend.route
+        self._route: Callable[..., headcount.Permit] = membership.frontend.route
         self._late_rank = late_rank
         self._has_sessions = has_sessions
         self._reaper = self.table.reap_every(_REAP_EVERY)
@@ -55,34 +56,34 @@ class Balance:
         self._complaints: set[type[BaseException]] = set()
         self._pid = os.getpid()
         self._closed = False
-        # The table's numbers of vLLM's engines, in vLLM's order and by their ranks; their ids; and their
-        # places in that order.
-        self._slots: list[int] = []
-        self._slot_of_rank: dict[int, int] = {}
+        # The numbers that vLLM's engines have in the table, in vLLM's order and by rank; the engines' ids and their
+        # places in vLLM's order, by number; and the numbers of engines that this server does not know.
+        self._numbers: list[int] = []
+        self._number_of_rank: dict[int, int] = {}
         self._engines: dict[int, headcount.EngineId] = {}
         self._places: dict[int, int] = {}
-        self._strangers: list[int] = []
+        self._unknown: list[int] = []
         self._follow(ranks)
 
     # -- A request's life ----------------------------------------------------------------------------
 
     def choose(self, client: Client, request: Request, own: Choose) -> bytes:
-        """The engine for a request; ``own`` is vLLM's method, which keeps vLLM's own books."""
+        """Returns the engine for a request. ``own`` is vLLM's method, which keeps vLLM's own books."""
         request_id = request.request_id
         if self._has_sessions and request_id in client.reqs_in_flight:
-            return own(client, request)  # a session that goes on where it is
+            return own(client, request)  # a session, which stays at its engine
         rank = request.data_parallel_rank
         try:
-            if len(client.core_engines) != len(self._slots):
+            if len(client.core_engines) != len(self._numbers):
                 self._follow(_ranks(client))
             decided = rank
             if decided is None and self._late_rank is not None:
-                decided = self._late_rank(request.pooling_params, len(self._slots))
+                decided = self._late_rank(request.pooling_params, len(self._numbers))
             if decided is None:
                 permit = self._placed(_tokens(request))
                 request.data_parallel_rank = self._places[permit.engine]
             else:
-                permit = self._route(_tokens(request), self._slots[decided])
+                permit = self._route(_tokens(request), self._numbers[decided])
         except Exception as error:
             self._complain(error)
             return own(client, request)
@@ -100,12 +101,12 @@ class Balance:
 
     @contextmanager
     def sending(self, request: Request) -> Iterator[None]:
-        """Ends the request that is counted within this block, if it cannot be sent."""
+        """Ends the request that is counted within this block if the block raises, since it was not sent."""
         self._sending[id(request)] = None
         try:
             yield
         except Exception:
-            # It never reached its engine. (A cancellation comes after that.)
+            # It never reached its engine. A cancellation, which is no Exception, comes after that.
             permit = self._sending[id(request)]
             if permit is not None:
                 self._end(request.request_id, permit)
@@ -114,17 +115,17 @@ class Balance:
             del self._sending[id(request)]
 
     def finish(self, request_ids: Iterable[str], rank: int | None = None) -> None:
-        """These requests have ended, however they did: on the engine of that rank."""
-        slot = None if rank is None else self._slot_of_rank.get(rank)
+        """Ends these requests. ``rank`` is that of the engine that reports their end."""
+        number = None if rank is None else self._number_of_rank.get(rank)
         for request_id in request_ids:
             for permit in self.permits.get(request_id, ()):
-                # The oldest, if it is not said where.
-                if slot is None or permit.engine == slot:
+                # The oldest, if the engine is not known.
+                if number is None or permit.engine == number:
                     self._end(request_id, permit)
                     break
 
     def finish_all(self) -> None:
-        """No request of this server is in flight any more."""
+        """Ends all requests of this server."""
         permits, self.permits = self.permits, {}
         for permit in itertools.chain(*permits.values()):
             permit.release()
@@ -138,38 +139,38 @@ class Balance:
                 del self.permits[request_id]
 
     def _placed(self, tokens: int) -> headcount.Permit:
-        if not self._strangers:
+        if not self._unknown:
             permit = self._route(tokens)
             if permit.engine in self._places:
                 return permit
-            # An engine that another server knows of already, and this one not yet.
+            # The engine is one that another server has added, and that this one does not know yet.
             permit.release()
-            self._look_for_strangers()
-        return self._route(tokens, None, self._strangers)
+            self._find_unknown()
+        return self._route(tokens, None, self._unknown)
 
     # -- Engines that come and go --------------------------------------------------------------------
 
     def _follow(self, ranks: Sequence[int]) -> None:
-        """Makes the table have the engines of these ranks."""
+        """Brings the table to the engines of these ranks."""
         table = self.table
         names = [self.deployment.engine_name(rank) for rank in ranks]
         engines = {engine.index: engine for engine in map(self._engine_of, names)}
-        slots = list(engines)
-        for slot in self._slots:
-            if slot not in slots:
+        numbers = list(engines)
+        for number in self._numbers:
+            if number not in numbers:
                 try:
-                    table.remove(self._engines[slot])
+                    table.remove(self._engines[number])
                 except headcount.NoSuchEngineError:
                     pass  # another server was faster
-                # The engine is gone, and will not tell of its requests' ends.
+                # The engine is gone, and will not report the end of its requests.
                 for request_id, permits in list(self.permits.items()):
-                    for permit in [permit for permit in permits if permit.engine == slot]:
+                    for permit in [permit for permit in permits if permit.engine == number]:
                         self._end(request_id, permit)
-        self._slots = slots
-        self._slot_of_rank = dict(zip(ranks, slots))
+        self._numbers = numbers
+        self._number_of_rank = dict(zip(ranks, numbers))
         self._engines = engines
-        self._places = {slot: place for place, slot in enumerate(slots)}
-        self._look_for_strangers()
+        self._places = {number: place for place, number in enumerate(numbers)}
+        self._find_unknown()
 
     def _engine_of(self, name: str) -> headcount.EngineId:
         table = self.table
@@ -183,9 +184,9 @@ class Balance:
                     raise
         return engine
 
-    def _look_for_strangers(self) -> None:
+    def _find_unknown(self) -> None:
         engines = self.table.view().engines
-        self._strangers = [
+        self._unknown = [
             engine.id.index
             for engine in engines
             if engine.id.index not in self._places and engine.state != "leaving"
@@ -194,12 +195,12 @@ class Balance:
     # -- The coordinator's statistics ----------------------------------------------------------------
 
     def publish(self, client: Client, counts: Sequence[Sequence[float]]) -> None:
-        """Puts a broadcast into the table, if no other server does."""
+        """Publishes a broadcast of the coordinator, unless another server is the publisher."""
         try:
-            if len(client.core_engines) != len(self._slots):
+            if len(client.core_engines) != len(self._numbers):
                 self._follow(_ranks(client))
             publisher = self._publisher or self._become_publisher()
-            if publisher is not None and len(counts) == len(self._slots):
+            if publisher is not None and len(counts) == len(self._numbers):
                 words = (int(client.current_wave), int(client.engines_running))
                 publisher.publish(self._stats(counts), words)
         except Exception as error:
@@ -217,16 +218,16 @@ class Balance:
         return self._publisher
 
     def _stats(self, counts: Sequence[Sequence[float]]) -> list[headcount.EngineStats]:
-        stats = [headcount.EngineStats()] * (max(self._slots) + 1)
-        for slot, (waiting, running, *rest) in zip(self._slots, counts):
+        stats = [headcount.EngineStats()] * (max(self._numbers) + 1)
+        for number, (waiting, running, *rest) in zip(self._numbers, counts):
             kv_usage = min(max(float(rest[0]), 0.0), 1.0) if rest else 0.0
-            stats[slot] = headcount.EngineStats(int(waiting), int(running), kv_usage)
+            stats[number] = headcount.EngineStats(int(waiting), int(running), kv_usage)
         return stats
 
     # -- The end -------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Leaves the table, and removes it if this was the last server. A second time does nothing."""
+        """Leaves the table, and removes it if this was the last server. A second call changes nothing."""
         if self._closed or os.getpid() != self._pid:
             return
         self._closed = True
@@ -241,12 +242,12 @@ class Balance:
             self._complain(error)
 
     def _complain(self, error: Exception) -> None:
-        """Says so, once for each kind of error."""
+        """Logs the error, once for each kind."""
         if type(error) not in self._complaints:
             self._complaints.add(type(error))
             log.warning(
-                "headcount: vLLM routes by its own balancer where the table fails, as it did now: "
-                "%s: %s",
+                "headcount: a request or a broadcast has failed at the table; vLLM's own balancer decides "
+                "in such a case: %s: %s",
                 type(error).__name__,
                 error,
             )
@@ -261,7 +262,7 @@ def _ranks(client: Client) -> list[int]:
 
 
 def _tokens(request: Request) -> int:
-    """The length of the prompt."""
+    """Returns the length of the prompt."""
     prompt = request.prompt_token_ids
     if prompt is None:
         prompt = getattr(request, "prompt_embeds", None)

@@ -1,4 +1,4 @@
-"""The places in vLLM's client class at which the plugin is called."""
+"""The methods of vLLM's client class from which the plugin is called."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def install(module: ModuleType, settings: Settings) -> None:
         return
     problem = _shape.problem(module)
     if problem is not None:
-        log.warning("headcount: leaving vLLM as it is, which is of an unknown shape: %s", problem)
+        log.warning(
+            "headcount: leaving vLLM as it is, because its client is of an unknown shape: %s", problem
+        )
         return
     late_rank = getattr(module, "get_late_interaction_engine_index", None)
     make = functools.partial(
@@ -37,7 +39,7 @@ def install(module: ModuleType, settings: Settings) -> None:
 
 
 def balance_of(client: Client) -> Balance | None:
-    """What a client has in the table."""
+    """Returns the client's balance, or None if it has none."""
     balance: Balance | None = client.__dict__.get(_ATTRIBUTE)
     return balance
 
@@ -80,7 +82,7 @@ def _hook(cls: Any, settings: Settings, make: Make) -> None:
         try:
             return await get_output(self)
         except Exception:
-            # An engine is dead, and with it vLLM ends all requests of this client.
+            # An engine is dead. vLLM then ends all requests of this client.
             if (balance := balance_of(self)) is not None:
                 balance.finish_all()
             raise
@@ -124,7 +126,7 @@ def _join(client: Client, settings: Settings, make: Make) -> None:
         )
         return
     client.__dict__[_ATTRIBUTE] = balance
-    # If nobody shuts the client down: when it is collected, or at the latest when the process exits.
+    # For a client that is not shut down: when it is collected, or at the latest when the process exits.
     weakref.finalize(client, balance.close)
     log.info(
         "headcount: this deployment's API servers balance %d engines by exact counts "

@@ -1,12 +1,12 @@
-"""Which table is a deployment's: found by all of its API servers, and by nobody else.
+"""Finds a deployment's table, the same for all of its API servers and for no other deployment.
 
-What they all know and nobody else has is where their coordinator publishes: a socket of a random name,
-or an address and port that stay taken for as long as the deployment lives. In the hybrid mode each node
-has ranks of its own, so the first of them belongs to the name as well.
+All servers of a deployment know the address at which their coordinator publishes, and no other deployment has
+it: it is a socket of a random name, or an address and port that stay taken while the deployment lives. In the
+hybrid mode each node has ranks of its own, so the first rank is part of the name as well.
 
-A table outlives servers that are killed. It does no harm, and the deployment's first process removes it
-when it ends, or else the next server to start. To tell such a table from one whose first server is just about to join,
-servers open, join, leave and remove under one lock.
+A table outlives servers that are killed, and does no harm. The deployment's first process removes it when it ends,
+or else the next server that starts does. Servers open, join, leave and remove tables under one lock: so a table
+that no server uses is told from one that its first server is about to join.
 """
 
 from __future__ import annotations
@@ -34,44 +34,44 @@ _LOCK = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 @dataclass(frozen=True)
 class Deployment:
-    """A deployment, as far as one node of it is concerned."""
+    """The part of a deployment that runs on one node."""
 
     coordinator: str
-    """The address at which its coordinator publishes."""
+    """The address at which the deployment's coordinator publishes."""
     first_rank: int
-    """The first of the ranks that this node's servers balance between."""
+    """The first of the ranks among which this node's servers balance."""
 
     @property
     def key(self) -> str:
-        """A name that no other deployment of this host has."""
+        """A name that no other deployment on this host has."""
         # The same address can be two sockets in two network namespaces that share /dev/shm.
         network = os.stat("/proc/self/ns/net").st_ino
         unique = f"{self.coordinator} {network} {self.first_rank}"
         return hashlib.sha256(unique.encode()).hexdigest()[:12]
 
     def engine_name(self, rank: int) -> str:
-        """What the engine of that rank is called in the table."""
+        """Returns the name that the engine of the rank has in the table."""
         return f"{rank}@{self.key}"
 
     def path(self) -> str:
-        """Where the deployment's table lies unless somebody says otherwise."""
+        """Returns the path of the deployment's table, if the settings name no other."""
         return _prefix() + self.key
 
 
 @dataclass(frozen=True)
-class Seat:
-    """A place in a deployment's table."""
+class Membership:
+    """A server's place in its deployment's table."""
 
     table: headcount.Table
     frontend: headcount.Frontend
 
 
 class TakenError(Exception):
-    """Another deployment lives in the table."""
+    """Another deployment uses the table."""
 
 
-def join(deployment: Deployment, ranks: list[int], settings: Settings) -> Seat:
-    """Joins the deployment's table, which is made if there is none. Removes tables of the dead."""
+def join(deployment: Deployment, ranks: list[int], settings: Settings) -> Membership:
+    """Joins the deployment's table, and creates it if there is none. Removes tables that no server uses."""
     with _alone():
         _sweep()
         if settings.path is not None:
@@ -88,14 +88,14 @@ def join(deployment: Deployment, ranks: list[int], settings: Settings) -> Seat:
 
 
 def remove_if_empty(table: headcount.Table) -> None:
-    """Removes a table that no living server has joined."""
+    """Removes the table if no living server has joined it."""
     with _alone():
         if not _is_in_use(table) and _is_at(table, os.fspath(table.path)):
             os.unlink(table.path)
 
 
 def sweep_at_the_end(patience: float = 3.0) -> None:
-    """Removes tables of the dead, also of children of this process that have just been killed."""
+    """Removes tables that no server uses. Waits for children of this process that are just being killed."""
     deadline = time.monotonic() + patience
     while _a_child_lives() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -104,7 +104,7 @@ def sweep_at_the_end(patience: float = 3.0) -> None:
 
 
 def _a_child_lives() -> bool:
-    """Whether a child of this process is in a table."""
+    """Whether a living child of this process has joined a table."""
     for path in _tables():
         with suppress(headcount.Error, OSError):
             for frontend in headcount.Table.open_read_only(path).view().frontends:
@@ -121,7 +121,7 @@ def _parent(pid: int) -> int | None:
         return None
 
 
-def _join(path: str, deployment: Deployment, ranks: list[int], settings: Settings) -> Seat:
+def _join(path: str, deployment: Deployment, ranks: list[int], settings: Settings) -> Membership:
     names = [deployment.engine_name(rank) for rank in ranks]
     table = _opened(path, deployment)
     if table is None:
@@ -133,17 +133,17 @@ def _join(path: str, deployment: Deployment, ranks: list[int], settings: Setting
             # One thread of a server routes and finishes. Another may end it, and shares the last lane.
             threads=1,
         )
-    return Seat(table, table.join(policy=settings.policy))
+    return Membership(table, table.join(policy=settings.policy))
 
 
 def _opened(path: str, deployment: Deployment) -> headcount.Table | None:
-    """The table that the deployment's other servers use, if there are any."""
+    """Returns the table that the deployment's other servers use, or None if there are none."""
     try:
         table = headcount.Table.open(path)
     except headcount.NotFoundError:
         return None
     if not _is_in_use(table):
-        # Of servers that are all gone: begin anew.
+        # Its servers are all gone: a new table takes its place.
         os.unlink(path)
         return None
     suffix = deployment.engine_name(0).removeprefix("0")
@@ -168,14 +168,14 @@ def _is_at(table: headcount.Table, path: str) -> bool:
 def _sweep() -> None:
     """Removes this user's tables that no living server has joined."""
     for path in _tables():
-        # What cannot be opened is not ours to judge.
+        # A file that cannot be opened is left alone.
         with suppress(headcount.Error, FileNotFoundError):
             if not _is_in_use(headcount.Table.open_read_only(path)):
                 os.unlink(path)
 
 
 def _tables() -> list[str]:
-    """This user's tables that lie where the plugin puts them."""
+    """Returns the paths of this user's tables that have the default kind of path."""
     directory, prefix = os.path.split(_prefix())
     of_a_deployment = re.compile(re.escape(prefix) + "[0-9a-f]{12}")
     names = filter(of_a_deployment.fullmatch, os.listdir(directory))
@@ -183,10 +183,10 @@ def _tables() -> list[str]:
 
 
 def _prefix() -> str:
-    """How the names of this user's tables, and of the lock for them, begin.
+    """Returns the beginning of the paths of this user's tables, and of the lock for them.
 
-    Another user's processes may have the same number in a user namespace of theirs, or may have made a file of
-    that name: so it is the first of several names whose lock is this user's, or can be made.
+    Processes of another user may have the same number in a user namespace of theirs, or may have created a file of
+    that name. So several names are tried, and the first is taken whose lock is this user's or can be created.
     """
     directory = _directory()
     for attempt in range(_NAMES):
@@ -205,10 +205,10 @@ def _directory() -> str:
 
 
 def _is_ours(lock: str) -> bool:
-    """Whether a lock belongs to this user, for whom it is made if it is not there."""
+    """Whether the lock belongs to this user. Creates it if it is not there."""
     try:
-        # Only with O_EXCL: the kernel does not let one open another user's file in such a directory by O_CREAT
-        # (fs.protected_regular), whatever its mode.
+        # With O_EXCL: the kernel may refuse to open another user's file in such a directory with O_CREAT alone,
+        # whatever its mode (fs.protected_regular).
         os.close(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         try:
@@ -228,7 +228,7 @@ def _is_ours(lock: str) -> bool:
 
 @contextmanager
 def _alone(patience: float = 5.0) -> Iterator[None]:
-    """Runs the block while no other server of this user does. Some milliseconds, usually."""
+    """Runs the block while no other server of this user runs one. It usually waits some milliseconds at most."""
     lock = os.open(_prefix() + "lock", _LOCK)
     try:
         deadline = time.monotonic() + patience
@@ -243,7 +243,7 @@ def _alone(patience: float = 5.0) -> Iterator[None]:
         try:
             yield
         finally:
-            # Not only by closing: a child that is forked meanwhile has the descriptor, too.
+            # To close it would not do: a child that was forked meanwhile has the descriptor, too.
             fcntl.flock(lock, fcntl.LOCK_UN)
     finally:
         os.close(lock)

@@ -1,4 +1,4 @@
-"""Where the plugin says what it does: among vLLM's own lines, by vLLM's own settings."""
+"""The plugin's logger, a child of vLLM's own, whose settings it has."""
 
 import logging
 

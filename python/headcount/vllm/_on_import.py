@@ -1,7 +1,7 @@
-"""Something to be done to a module once it is imported, which may be never.
+"""Calls a function with a module once that is imported, which may be never.
 
-vLLM loads its plugins in engines and workers as well, which do not need the engine client; importing
-it for them would slow them down.
+vLLM loads its plugins in engines and workers as well. These do not need the engine client, and to import it there
+would slow them down.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Act = Callable[[ModuleType], None]
 
 
 def then(name: str, act: Act) -> None:
-    """Calls ``act`` with the module of that name, now if it is there, else when it is imported."""
+    """Calls ``act`` with the module of that name: now if it is imported already, else when it is."""
     module = sys.modules.get(name)
     if module is not None:
         _do(act, module)
@@ -52,7 +52,7 @@ class _Waiting(MetaPathFinder):
 
 
 class _Then(Loader):
-    """A module's own loader, and then the act."""
+    """Loads a module by its own loader, and then calls the act."""
 
     def __init__(self, loader: Loader, act: Act) -> None:
         self._loader = loader

@@ -1,4 +1,4 @@
-"""What the environment says."""
+"""The plugin's settings, from the environment."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)
 
 @dataclass(frozen=True)
 class Settings:
-    """How the plugin is to work."""
+    """The settings of the plugin."""
 
     path: str | None = None
-    """Where the table lies; None for a place of the deployment's own."""
+    """The path of the table. None: a path that belongs to the deployment."""
     policy: PolicyName = "in_flight"
+    """The policy by which the API servers route."""
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings | None:
-    """The settings; None if the plugin is turned off."""
+    """Returns the settings, or None if the plugin is turned off."""
     if environment.get("HEADCOUNT_VLLM", "1").strip().lower() in ("0", "off", "false", "no"):
         return None
     asked = environment.get("HEADCOUNT_VLLM_POLICY") or Settings.policy
     policy = next((policy for policy in POLICIES if policy == asked), None)
     if policy is None:
         log.warning(
-            "headcount: HEADCOUNT_VLLM_POLICY is %r, which is no policy; using %s. There are: %s",
+            "headcount: HEADCOUNT_VLLM_POLICY is %r, which is no policy; using %s. The policies are: %s",
             asked,
             Settings.policy,
             ", ".join(POLICIES),

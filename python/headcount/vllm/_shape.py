@@ -1,8 +1,8 @@
 """Whether vLLM's client class is of the shape that this plugin was made for.
 
-The plugin lets vLLM's own method do all but the choice: it gives the chosen rank to the request for as
-long as the method runs. That is right if the method obeys a request's rank, and if there is nothing
-that it decides by but what we know of. So a method that uses a name we do not know is left alone.
+The plugin makes the choice, and lets vLLM's own method do everything else: it sets the chosen rank in the request
+while the method runs. That is right if the method obeys a request's rank, and decides by nothing that the plugin
+does not know. So the plugin leaves a method alone that uses a name which is unknown here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 _NEEDED = {"core_engines", "data_parallel_rank", "lb_engines", "reqs_in_flight", "request_id"}
 
-# What the method has used in some release from 0.9.2 on.
+# The names that the method has used in some release from 0.9.2 on.
 _KNOWN = _NEEDED | {
     # a streaming session stays where it is
     "add",
@@ -39,7 +39,7 @@ _KNOWN = _NEEDED | {
 
 
 def problem(module: ModuleType) -> str | None:
-    """What is unknown about the module's client class; None if it is of the known shape."""
+    """Returns what is unknown about the module's client class, or None if it is of the known shape."""
     client = getattr(module, "DPLBAsyncMPClient", None)
     if not inspect.isclass(client):
         return "there is no class DPLBAsyncMPClient"
@@ -69,9 +69,9 @@ def problem(module: ModuleType) -> str | None:
 
 
 def has_sessions(client: Any) -> bool:
-    """Whether an id that is in flight already is that of a session, which goes on where it is.
+    """Whether a request whose id is in flight already continues a session, which stays at its engine.
 
-    Before vLLM had sessions (0.9.2 to 0.15), it is that of another request: its client has given up the old
-    one, and the engine has not dropped it yet.
+    In releases without sessions (0.9.2 to 0.15) it is another request: its client has given up the old one, and the
+    engine has not dropped that yet.
     """
     return "get" in client.get_core_engine_for_request.__code__.co_names

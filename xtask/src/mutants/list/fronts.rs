@@ -360,7 +360,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a broadcast of fewer engines is published",
         "python/headcount/vllm/_balance.py",
         &[(
-            "if publisher is not None and len(counts) == len(self._slots):",
+            "if publisher is not None and len(counts) == len(self._numbers):",
             "if publisher is not None:",
         )],
         Catcher::Python(

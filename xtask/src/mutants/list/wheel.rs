@@ -224,7 +224,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "an end is that of the oldest request of an id, wherever it was",
         "python/headcount/vllm/_balance.py",
-        &[("if slot is None or permit.engine == slot:", "if True:")],
+        &[("if number is None or permit.engine == number:", "if True:")],
         Catcher::Python(
             "test_vllm_adapter.py::test_an_id_used_again_while_the_old_request_is_aborted_counts_twice",
         ),
@@ -331,7 +331,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a router takes the table of another one",
         "python/examples/worker.py",
         &[(
-            "            raise  # another router's\n",
+            "            raise  # the table of another router\n",
             "            pass\n",
         )],
         Catcher::Python(
