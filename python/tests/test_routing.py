@@ -87,9 +87,12 @@ def test_policies_have_a_type(table: Table) -> None:
     assert len(names) == 6
     for name in names:
         table.join(policy=name)
-    with pytest.raises(ValueError) as unknown:
-        table.join(policy="none")  # type: ignore[arg-type]
-    assert all(name in str(unknown.value) for name in names)
+    for join in (table.join, table.join().with_policy):
+        with pytest.raises(headcount.PolicyError) as unknown:
+            join(policy="none")  # type: ignore[arg-type]
+        assert isinstance(unknown.value, ValueError)
+        assert (unknown.value.name, tuple(unknown.value.known)) == ("none", names)
+        assert all(name in str(unknown.value) for name in names)
 
 
 def test_a_policy_has_a_limit_to_what_is_new(table: Table) -> None:
