@@ -57,7 +57,7 @@ class FrontendView:
 
 
 @dataclass(frozen=True)
-class PublicationView:
+class SnapshotView:
     """The last complete publication."""
 
     age: float
@@ -93,7 +93,7 @@ class View:
     """Every frontend, also one that died and is not reaped yet."""
     publisher: int | None
     """The pid of the publisher. None if no living process is it."""
-    publication: PublicationView | None
+    snapshot: SnapshotView | None
     """The last complete publication. None if nothing was ever published."""
     max_in_flight: int | None
     """The table's cap on requests. None: no cap."""

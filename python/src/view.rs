@@ -59,11 +59,11 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
             made(py, VIEW, "FrontendView", fields)
         })
         .collect::<PyResult<_>>()?;
-    let publication = (view.publication)
-        .map(|publication| {
-            let [first, second] = publication.words;
-            let fields = (publication.age.as_secs_f64(), (first, second));
-            made(py, VIEW, "PublicationView", fields)
+    let snapshot = (view.snapshot)
+        .map(|snapshot| {
+            let [first, second] = snapshot.words;
+            let fields = (snapshot.age.as_secs_f64(), (first, second));
+            made(py, VIEW, "SnapshotView", fields)
         })
         .transpose()?;
     let [a, b, c, d, e] = view.refusals_total.by_reason().map(|(_, count)| count);
@@ -72,7 +72,7 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
         engines,
         frontends,
         view.publisher,
-        publication,
+        snapshot,
         view.max_in_flight,
         view.max_tokens,
         view.deployment,

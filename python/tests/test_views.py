@@ -29,9 +29,9 @@ def test_publications_are_seen(table: Table) -> None:
         publisher.publish(stats)
     table.publisher().close()
     view = table.view()
-    assert view.publication is not None
-    assert view.publication.words == (7, 1)
-    assert 0 <= view.publication.age < 60
+    assert view.snapshot is not None
+    assert view.snapshot.words == (7, 1)
+    assert 0 <= view.snapshot.age < 60
     assert view.publisher is None
     assert view.engines[2].stats == EngineStats(3, 20, 0.5, in_flight=0)
 
@@ -42,7 +42,7 @@ def test_publications_are_seen(table: Table) -> None:
         headcount.View,
         headcount.EngineView,
         headcount.FrontendView,
-        headcount.PublicationView,
+        headcount.SnapshotView,
         headcount.Dimensions,
     ],
 )

@@ -384,7 +384,7 @@ def test_the_coordinators_statistics_reach_the_table(module: ModuleType) -> None
                 await asyncio.sleep(0.05)
                 view = table_of(servers[-1]).view()
                 stats = [engine.stats for engine in view.engines]
-                if view.publication is None or view.publication.words != (9, 1) or None in stats:
+                if view.snapshot is None or view.snapshot.words != (9, 1) or None in stats:
                     return False
                 return [(s.waiting, s.running) for s in stats if s] == [
                     (waiting, rank) for rank in range(4)
