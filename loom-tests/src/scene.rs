@@ -1,9 +1,12 @@
 //! A small table in loom's memory.
 
-use crate::algorithm::counter::{Counter, Lane, Ledger, PLANES};
+use crate::algorithm::counter::Counter;
 use crate::algorithm::place::Choice;
 use crate::algorithm::primitive::{Atomic, AtomicU64};
-use crate::algorithm::registry::{Holder, Locks, Registry, Slot};
+use crate::algorithm::record::lane::Lane;
+use crate::algorithm::record::ledger::{Ledger, PLANES};
+use crate::algorithm::record::slot::SlotRecord;
+use crate::algorithm::registry::{Holder, Locks, Registry};
 use crate::algorithm::rows::{Limits, Rows, ScanHints};
 use crate::algorithm::scan;
 use crate::algorithm::seqlatch::{COPIES, SeqLatch};
@@ -25,7 +28,7 @@ pub(crate) struct Scene {
     hints: Atomic<ScanHints>,
     limits: Vec<Atomic<Limits>>,
     token_caps: Vec<AtomicU64>,
-    slots: Vec<Slot>,
+    slots: Vec<SlotRecord>,
     sequence: AtomicU64,
     publications: Vec<AtomicU64>,
     held: Vec<Mutex<Option<Holder>>>,
@@ -64,7 +67,7 @@ impl Scene {
             token_caps: (0..engines)
                 .map(|_| AtomicU64::new(u32::MAX.into()))
                 .collect(),
-            slots: (0..slots).map(|_| Slot::new()).collect(),
+            slots: (0..slots).map(|_| SlotRecord::new()).collect(),
             sequence: AtomicU64::new(0),
             publications: (0..COPIES * PUBLICATION)
                 .map(|_| AtomicU64::new(0))
@@ -146,8 +149,9 @@ impl Scene {
         &self.lanes[slot * self.lanes_per_slot]
     }
 
+    /// Returns how many engines there are: one for each row before the table's own.
     fn engines(&self) -> usize {
-        self.words.len() - 1
+        self.counter().total_row()
     }
 
     /// Joins, with a slot that must be free.
@@ -325,7 +329,7 @@ impl Scene {
             let expected = alive.fold((0, 0), |sum, permit| (sum.0 + 1, sum.1 + permit.1));
             assert_eq!(self.counted(engine), expected, "engine {engine}");
         }
-        let being_placed = self.counted(self.engines());
+        let being_placed = self.counted(self.counter().total_row());
         assert_eq!(being_placed, (0, 0), "none is being placed");
     }
 

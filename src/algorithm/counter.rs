@@ -57,105 +57,11 @@
 pub(crate) mod audit;
 mod evidence;
 
+use super::record::lane::{Lane, REASONS};
+use super::record::ledger::{Ledger, PLANES, Plane};
 use super::word::{Amount, Era, Intent, LaneId, NO_LANE, RowState, Tag, TokenWord, Word};
 use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering, about_to_write};
-#[cfg(loom)]
-use bytemuck::Zeroable;
 use evidence::WriterState;
-
-/// A lane as it lies in the table: the operation that it is in, for others to see.
-///
-/// All words but `confirmed` are written by the lane's holder only.
-#[derive(Debug)]
-#[repr(C, align(128))]
-pub(crate) struct Lane {
-    /// The number of the current operation, or of the last one. Only grows.
-    operation: AtomicU64,
-    intent: Atomic<Intent>,
-    change: Atomic<Amount>,
-    /// Of the two totals in the ledger the one that the operation changes.
-    total_before: AtomicU64,
-    /// The tokens in the ledger, for an operation with tokens.
-    held_tokens_before: AtomicU64,
-    /// The tokens of the row, for an operation with tokens.
-    tokens_before: Atomic<TokenWord>,
-    /// The era that its operations have begun last.
-    era: Atomic<Era>,
-    _rest_of_the_line: AtomicU64,
-    /// The highest operation that somebody else has seen take effect. Written by others, and only
-    /// raised. On a line of its own, for its writers are others.
-    confirmed: AtomicU64,
-    /// Calls of its frontends that were refused, by reason: for people only. Beside a word that is
-    /// written seldom, so that a table at its cap refuses without any two lanes writing to one line.
-    refusals: [AtomicU64; REASONS],
-}
-
-/// How many reasons there are for a refusal.
-pub(crate) const REASONS: usize = 5;
-
-#[cfg(loom)]
-impl Lane {
-    pub(crate) fn new() -> Self {
-        Self {
-            operation: AtomicU64::new(0),
-            intent: Atomic::new(Intent::IDLE),
-            change: Atomic::new(Amount::ZERO),
-            total_before: AtomicU64::new(0),
-            held_tokens_before: AtomicU64::new(0),
-            tokens_before: Atomic::new(TokenWord::zeroed()),
-            era: Atomic::new(Era::zeroed()),
-            _rest_of_the_line: AtomicU64::new(0),
-            confirmed: AtomicU64::new(0),
-            refusals: core::array::from_fn(|_| AtomicU64::new(0)),
-        }
-    }
-
-    /// As if it had come to that operation, without the end of an era.
-    pub(crate) fn skip_to(&self, operation: u64) {
-        self.operation.store(operation, Ordering::Release);
-    }
-}
-
-/// What a lane has done on a row: whose the row's count is.
-///
-/// Its numbers say something together with those of the other lanes of its frontend only, since any
-/// of these may finish what another has admitted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Ledger {
-    /// Requests that it has admitted, in total.
-    pub(crate) admitted: u64,
-    /// Requests that it has finished, in total.
-    pub(crate) finished: u64,
-    /// The tokens of the former less those of the latter.
-    pub(crate) tokens: i64,
-}
-
-impl Ledger {
-    /// The requests that are admitted and not finished.
-    pub(crate) fn requests(&self) -> i64 {
-        self.admitted.wrapping_sub(self.finished) as i64
-    }
-
-    pub(crate) fn plus(self, other: Self) -> Self {
-        Self {
-            admitted: self.admitted.wrapping_add(other.admitted),
-            finished: self.finished.wrapping_add(other.finished),
-            tokens: self.tokens.wrapping_add(other.tokens),
-        }
-    }
-}
-
-/// What a lane keeps of every row: the three planes of its ledger, and its witness.
-#[derive(Clone, Copy)]
-enum Plane {
-    Admitted = 0,
-    Finished = 1,
-    Tokens = 2,
-    Witness = 3,
-}
-
-/// How many planes there are.
-pub(crate) const PLANES: usize = 4;
 
 /// The rows of a table, with the lanes that change them and the ledgers that say whose the counts
 /// are.
@@ -423,6 +329,12 @@ impl<'a> Counter<'a> {
         // Release: as for the total in `attempt`.
         self.plane(id, row, Plane::Tokens)
             .store(held, Ordering::Release);
+    }
+
+    /// Returns the last row. It is the table's own; those before it are the engines'.
+    #[inline]
+    pub(crate) fn total_row(&self) -> usize {
+        self.words.len() - 1
     }
 
     fn lane(&self, id: LaneId) -> Option<&'a Lane> {

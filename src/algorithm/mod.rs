@@ -9,6 +9,7 @@ pub(crate) mod name;
 pub(crate) mod owner;
 pub(crate) mod place;
 pub(crate) mod primitive;
+pub(crate) mod record;
 pub(crate) mod registry;
 pub(crate) mod rows;
 pub(crate) mod scan;

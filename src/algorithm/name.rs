@@ -3,6 +3,7 @@
 //! The one process that may change names makes the generation odd, writes, and makes it even again. A
 //! reader that sees an odd generation, or another one after the name than before it, has no name.
 
+use super::record::{Field, fields};
 use crate::algorithm::primitive::{AtomicU64, Ordering, fence};
 
 /// A name of at most `WORDS * 8` bytes, and how many there were before it.
@@ -17,6 +18,18 @@ pub(crate) struct Name<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Name<WORDS> {
+    pub(crate) const FIELDS: [Field; 3] = fields!(Self {
+        generation: [Field::number("generation")],
+        length: [Field::new("length of name", |found| format!(
+            "{} bytes",
+            found.word
+        ))],
+        words: [Field::new("name", |found| {
+            format!("\"{}\"", found.word.to_le_bytes().escape_ascii())
+        })
+        .times(WORDS)],
+    });
+
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {

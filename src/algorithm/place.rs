@@ -164,6 +164,6 @@ impl Rows<'_> {
 
     /// The row that counts the requests that are being placed.
     fn total_row(&self) -> usize {
-        self.counter.words.len() - 1
+        self.counter.total_row()
     }
 }

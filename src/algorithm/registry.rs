@@ -19,88 +19,18 @@
 //! ledger whose lanes add up to zero is as good as an empty one, and the lanes' operation numbers go
 //! on where they were.
 
-use super::counter::{Counter, Ledger, REASONS};
+use super::counter::Counter;
+use super::record::lane::REASONS;
+use super::record::ledger::Ledger;
+use super::record::slot::SlotRecord;
 use super::word::{Amount, LaneId};
-use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering};
-use bytemuck::{Pod, Zeroable};
-
-/// The state of a slot: vacant, taken or being reaped, and how often it was joined.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
-#[repr(transparent)]
-pub(crate) struct SlotWord(u64);
-
-const TAKEN: u64 = 1;
-const REAPING: u64 = 2;
-
-impl SlotWord {
-    pub(crate) fn is_taken(self) -> bool {
-        self.0 & TAKEN != 0
-    }
-
-    /// Whether its frontend died, and a reaper is or was at work.
-    pub(crate) fn is_reaping(self) -> bool {
-        self.0 & REAPING != 0
-    }
-
-    /// How many frontends have joined in this slot.
-    pub(crate) fn joins(self) -> u64 {
-        self.0 >> 2
-    }
-
-    fn taken(self) -> Self {
-        Self((self.joins().wrapping_add(1) << 2) | TAKEN)
-    }
-
-    fn reaping(self) -> Self {
-        Self(self.0 | REAPING)
-    }
-
-    fn vacant(self) -> Self {
-        Self(self.0 & !(TAKEN | REAPING))
-    }
-}
-
-/// A frontend's place in the table.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub(crate) struct Slot {
-    word: Atomic<SlotWord>,
-    /// The process, as it sees itself: for people only, since pid namespaces differ.
-    pub(crate) pid: AtomicU64,
-    /// When it joined, in nanoseconds of the Unix epoch: for people only.
-    pub(crate) since: AtomicU64,
-}
-
-#[cfg(loom)]
-impl Slot {
-    pub(crate) fn new() -> Self {
-        Self {
-            word: Atomic::new(SlotWord(0)),
-            pid: AtomicU64::new(0),
-            since: AtomicU64::new(0),
-        }
-    }
-}
-
-impl Slot {
-    pub(crate) fn word(&self) -> SlotWord {
-        // Acquire: pairs with the Release in `Registry::vacate`. Who finds a slot vacant may take
-        // it, and must then see its lanes as the reaper left them.
-        self.word.load(Ordering::Acquire)
-    }
-
-    fn set(&self, word: SlotWord) {
-        // Release: pairs with the Acquire in `word`.
-        self.word.store(word, Ordering::Release);
-    }
-}
 
 /// The kind of process that holds a slot's lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holder {
     /// The slot's frontend.
     Frontend,
-    /// A process that reaps the slot, or has yet to see whose it is.
+    /// A process that reaps the slot, or has yet to see whether it is free.
     Visitor,
 }
 
@@ -133,7 +63,7 @@ pub(crate) struct Returned {
 /// The slots of a table and the lanes that belong to them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Registry<'a> {
-    pub(crate) slots: &'a [Slot],
+    pub(crate) slots: &'a [SlotRecord],
     /// The lanes of slot s are `s * lanes_per_slot + 1 ..= (s + 1) * lanes_per_slot`.
     pub(crate) lanes_per_slot: usize,
     pub(crate) counter: Counter<'a>,
@@ -167,8 +97,8 @@ impl Registry<'_> {
         Ok(None)
     }
 
-    /// Says that a slot is taken, whose lock the caller holds as its frontend. From here on the caller's
-    /// death is a frontend's.
+    /// Marks a slot as taken. The caller holds its lock as its frontend, and from here on the caller's death is a
+    /// frontend's.
     pub(crate) fn enter(&self, index: usize) {
         for lane in 0..self.lanes_per_slot {
             self.counter.renew_era(self.lane(index, lane));
@@ -287,21 +217,21 @@ impl Registry<'_> {
     /// Takes everything that a dead slot holds off the rows, *as that slot's first lane*: dying
     /// here is one more death of the same slot, and recovered in the same way.
     ///
-    /// The last row is the table's own and comes last: a request that was being placed keeps its place
+    /// The table's own row comes last: a request that was being placed keeps its place
     /// reserved until it is off its engine's row.
     fn empty(&self, slot: usize, returned: &mut Returned) {
         for lane in 0..self.lanes_per_slot {
             self.counter.recover(self.lane(slot, lane));
         }
-        let engines = self.counter.words.len() - 1;
-        for row in 0..=engines {
+        let total_row = self.counter.total_row();
+        for row in 0..=total_row {
             let ledger = self.ledger(slot, row);
             let held = Amount::new(ledger.requests(), ledger.tokens);
             if held == Amount::ZERO {
                 continue;
             }
             self.counter.add(self.lane(slot, 0), row, held.negated());
-            if row < engines {
+            if row < total_row {
                 returned.requests += held.requests().max(0) as u64;
                 returned.tokens += held.tokens().max(0) as u64;
             }

@@ -36,6 +36,7 @@
 //! after they have returned.
 
 use super::counter::Counter;
+use super::record::Field;
 use super::total::TotalCaps;
 use super::word::{MAX_REQUESTS, RowState, Word};
 use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering};
@@ -48,6 +49,12 @@ use bytemuck::{Pod, Zeroable};
 pub(crate) struct Limits(u64);
 
 impl Limits {
+    pub(crate) const FIELD: Field = Field::new("limits", |found| {
+        let limits = found.typed::<Self>();
+        format!("weight {}, cap {}", limits.weight(), limits.max_in_flight())
+    })
+    .using(((u32::MAX as u64) << 32) | MAX_REQUESTS as u64);
+
     pub(crate) fn new(weight: f32, max_in_flight: u32) -> Self {
         let weight = u64::from(weight.to_bits());
         Self((weight << 32) | u64::from(max_in_flight))
@@ -64,8 +71,11 @@ impl Limits {
     }
 }
 
+/// The most tokens that an engine takes, in a word of its own: 0 (32) | cap 32.
+pub(crate) const TOKEN_CAP: Field = Field::number("max_tokens").of_bits(32);
+
 /// Hints for a scan about all engines together, in one word:
-/// version 29 | cap of the table 1 | any cap of an engine 1 | weights differ 1 | engines in use 32.
+/// version 29 | the table has a cap 1 | an engine has a cap 1 | weights differ 1 | engine slots in use 32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(transparent)]
 pub(crate) struct ScanHints(u64);
@@ -76,6 +86,22 @@ const TOTAL_CAP: u64 = 1 << 34;
 const ONE_VERSION: u64 = 1 << 35;
 
 impl ScanHints {
+    pub(crate) const FIELD: Field = Field::new("hints", |found| {
+        let hints = found.typed::<Self>();
+        let in_use = hints.in_use();
+        let weights = match hints.weights_differ() {
+            true => "weights that differ",
+            false => "equal weights",
+        };
+        let caps = if hints.any_cap() { "caps" } else { "no cap" };
+        let total = match hints.has_total_cap() {
+            true => "the table has a cap",
+            false => "the table has no cap",
+        };
+        let version = hints.version();
+        format!("{in_use} engine slots in use, {weights}, {caps}, {total}, version {version}")
+    });
+
     /// One more than the highest slot ever used.
     #[inline]
     pub(crate) fn in_use(self) -> usize {
@@ -148,7 +174,7 @@ impl<'a> Rows<'a> {
     /// How many slots a scan has to look at. Whatever the file says, there are that many.
     #[inline]
     pub(crate) fn in_use(&self, hints: ScanHints) -> usize {
-        hints.in_use().min(self.counter.words.len() - 1)
+        hints.in_use().min(self.counter.total_row())
     }
 
     #[inline]

@@ -1,9 +1,10 @@
 //! The caps of the table as a whole, and the counts of all engines together.
 
+use super::record::{Field, Found, fields};
 use super::word::{Amount, Word};
 use crate::algorithm::primitive::{AtomicU64, Ordering};
 
-/// The caps of the table as a whole, as they lie in it.
+/// The caps of the table as a whole, as they lie in it, each in a word: 0 (32) | cap 32, or all ones for no cap.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct TotalCaps {
@@ -14,6 +15,11 @@ pub(crate) struct TotalCaps {
 const NO_CAP: u64 = u64::MAX;
 
 impl TotalCaps {
+    pub(crate) const FIELDS: [Field; 2] = fields!(TotalCaps {
+        requests: [Field::new("total max_in_flight", show_cap)],
+        tokens: [Field::new("total max_tokens", show_cap)],
+    });
+
     #[cfg(loom)]
     pub(crate) fn none() -> Self {
         Self {
@@ -50,6 +56,13 @@ impl TotalCaps {
 
     pub(crate) fn is_possible(bits: u64) -> bool {
         bits == NO_CAP || u32::try_from(bits).is_ok()
+    }
+}
+
+fn show_cap(found: Found<'_>) -> String {
+    match found.word {
+        NO_CAP => "none".to_owned(),
+        cap => cap.to_string(),
     }
 }
 

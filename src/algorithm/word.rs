@@ -7,7 +7,7 @@ mod evidence;
 mod operation;
 mod row;
 
-pub(crate) use evidence::{Era, Witness};
+pub(crate) use evidence::{ERA_BITS, Era, Witness};
 pub(crate) use operation::{Amount, Intent};
 #[cfg(not(loom))]
 pub(crate) use row::MAX_TOKENS;

@@ -1,6 +1,7 @@
 //! The whole table, for people and metrics: shown, checked, and printed word by word.
 
 mod dump;
+mod read;
 mod verify;
 mod view;
 

@@ -4,6 +4,7 @@ mod publisher;
 mod read;
 pub(crate) mod record;
 
+pub use crate::shm::layout::publication::PackedEngineStats;
 pub use publisher::Publisher;
 pub use read::PublicationHead;
-pub use record::{EngineStats, PackedEngineStats};
+pub use record::EngineStats;

@@ -2,7 +2,8 @@
 
 use crate::algorithm::primitive::{AtomicU64, Ordering};
 use crate::algorithm::seqlatch::Unread;
-use crate::publication::record::{self, PackedEngineStats, Reading};
+use crate::publication::record::{self, Reading};
+use crate::shm::layout::publication::PackedEngineStats;
 use crate::table::Table;
 use std::time::Duration;
 

@@ -1,62 +1,21 @@
 //! A mapped table: the one place where an offset becomes a reference.
 
-use super::open::Access;
-use crate::algorithm::counter::{Counter, Lane};
-use crate::algorithm::name::Name;
+use super::access::Access;
+use crate::algorithm::counter::Counter;
 use crate::algorithm::primitive::{Atomic, AtomicU64};
-use crate::algorithm::registry::{Registry, Slot};
-use crate::algorithm::rows::{Limits, Rows, ScanHints};
+use crate::algorithm::record::lane::Lane;
+use crate::algorithm::record::slot::SlotRecord;
+use crate::algorithm::registry::Registry;
+use crate::algorithm::rows::{Limits, Rows};
 use crate::algorithm::seqlatch::SeqLatch;
-use crate::algorithm::total::TotalCaps;
 use crate::algorithm::word::{TokenWord, Word};
-use crate::shm::layout::{Layout, NAME_WORDS, PUBLICATION_HEAD, Section};
-use crate::table::configuration::configured::Configured;
+use crate::shm::layout::publication::HEAD_WORDS;
+use crate::shm::layout::{Control, EngineRecord, Layout, Section};
 use memmap2::{MmapOptions, MmapRaw};
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::panic::{RefUnwindSafe, UnwindSafe};
-
-/// The words that belong to no row and no lane, each line with its own writers.
-#[derive(Debug)]
-#[repr(C, align(128))]
-pub(crate) struct Control {
-    /// Source of the tags of words that nobody's lane has written.
-    pub(crate) anonymous_tags: Line,
-    /// The number of the last complete publication, and its rewrite.
-    pub(crate) sequence: Line,
-    /// What a scan has to know of the engines as a whole.
-    pub(crate) hints: Atomic<ScanHints>,
-    /// How many engines were ever put into slots.
-    pub(crate) arrivals: AtomicU64,
-    /// How many eras of operation numbers have begun.
-    pub(crate) eras: AtomicU64,
-    /// The publisher as it sees itself: for people only.
-    pub(crate) publisher_pid: AtomicU64,
-    /// Whoever changes the engines, as it sees itself: for people only.
-    pub(crate) changer_pid: AtomicU64,
-    /// The deployment's process as it sees itself: for people only.
-    pub(crate) deployment_pid: AtomicU64,
-    /// The caps of the table as a whole.
-    pub(crate) total_caps: TotalCaps,
-    /// What it was last configured with.
-    pub(crate) configured: Configured,
-}
-
-/// A word on a line of its own.
-#[derive(Debug)]
-#[repr(C, align(128))]
-pub(crate) struct Line(pub(crate) AtomicU64);
-
-/// What an engine slot says of the engine in it.
-#[derive(Debug)]
-#[repr(C, align(128))]
-pub(crate) struct EngineRecord {
-    /// Its generation counts the engines that this slot has had.
-    pub(crate) name: Name<NAME_WORDS>,
-    /// The requests that engines in this slot had admitted before this one.
-    pub(crate) admitted_before: AtomicU64,
-}
 
 /// A table's bytes as atomics. Whatever they hold, every method here is in bounds.
 pub(crate) struct Mapping {
@@ -72,8 +31,8 @@ struct Parts<'a> {
     control: &'a Control,
     rows: Rows<'a>,
     engines: &'a [EngineRecord],
-    slots: &'a [Slot],
-    latch: SeqLatch<'a, PUBLICATION_HEAD>,
+    slots: &'a [SlotRecord],
+    latch: SeqLatch<'a, HEAD_WORDS>,
 }
 
 /// Types of which any bytes are a value, and which change under shared references only atomically.
@@ -91,14 +50,10 @@ unsafe impl Shared for Control {}
 // SAFETY: made of the above.
 unsafe impl Shared for EngineRecord {}
 // SAFETY: made of the above.
-unsafe impl Shared for Slot {}
+unsafe impl Shared for SlotRecord {}
 // SAFETY: made of the above.
 unsafe impl Shared for Lane {}
 
-const _: () = assert!(size_of::<Control>() == 384);
-const _: () = assert!(size_of::<EngineRecord>() == 256);
-const _: () = assert!(size_of::<Slot>() == 64);
-const _: () = assert!(size_of::<Lane>() == 128);
 const _: () = assert!(size_of::<Atomic<Word>>() == 8 && align_of::<Atomic<Word>>() == 8);
 
 impl Mapping {
@@ -121,7 +76,7 @@ impl Mapping {
                     lanes: bytes.section::<Lane>(layout.lanes),
                     ledgers: bytes.section::<AtomicU64>(layout.ledgers),
                     plane_stride: layout.geometry.plane_stride(),
-                    anonymous_tags: &control.anonymous_tags.0,
+                    anonymous_tags: &control.anonymous_tags.word,
                     eras: &control.eras,
                 },
                 hints: &control.hints,
@@ -130,9 +85,9 @@ impl Mapping {
                 total_caps: &control.total_caps,
             },
             engines: bytes.section::<EngineRecord>(layout.engines),
-            slots: bytes.section::<Slot>(layout.slots),
+            slots: bytes.section::<SlotRecord>(layout.slots),
             latch: SeqLatch::new(
-                &control.sequence.0,
+                &control.sequence.word,
                 bytes.section::<AtomicU64>(layout.publications),
             )
             .ok_or(io::ErrorKind::InvalidData)?,
@@ -167,7 +122,7 @@ impl Mapping {
     }
 
     #[inline]
-    pub(crate) fn latch(&self) -> &SeqLatch<'_, PUBLICATION_HEAD> {
+    pub(crate) fn latch(&self) -> &SeqLatch<'_, HEAD_WORDS> {
         &self.parts.latch
     }
 

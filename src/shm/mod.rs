@@ -1,5 +1,6 @@
 //! The file layer: create, validate, map, lock. The only place that turns bytes into references.
 
+mod access;
 pub(crate) mod clock;
 mod fork;
 mod kept;
@@ -8,8 +9,9 @@ mod lock;
 mod mapping;
 mod open;
 
+pub(crate) use access::Access;
 pub(crate) use fork::ProcessToken;
 pub(crate) use kept::{Kept, KeptLock};
 pub(crate) use lock::{LockFile, holder, is_locked};
-pub(crate) use mapping::{EngineRecord, Mapping};
-pub(crate) use open::{Access, TableFile, open_to_read};
+pub(crate) use mapping::Mapping;
+pub(crate) use open::{TableFile, open_to_read};

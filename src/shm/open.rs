@@ -1,5 +1,6 @@
 //! Creating and opening: a process that opens finds a finished table or none, and trusts nothing in it.
 
+use super::access::Access;
 use super::fork::opened_here;
 use super::lock::LockFile;
 use super::mapping::Mapping;
@@ -13,13 +14,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-
-/// What a process may do to a table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Access {
-    ReadWrite,
-    ReadOnly,
-}
 
 /// A table's open file, checked and mapped.
 #[derive(Debug)]
@@ -201,7 +195,7 @@ impl TableFile {
             }
             Err(error) => return Err(at.failed("reading the header of", error)),
         }
-        let header = Header::from_bytes(&bytes).map_err(|bad| at.bad_header(bad))?;
+        let header = Header::parse(bytes).map_err(|bad| at.bad_header(bad))?;
         let mode = stat.st_mode & 0o777;
         if mode & !header.mode != 0 {
             return Err(Error::Mode {

@@ -3,7 +3,8 @@
 use crate::algorithm::primitive::Ordering;
 use crate::algorithm::rows::{Limits, Rows, ScanHints};
 use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
-use crate::shm::{EngineRecord, Mapping};
+use crate::shm::Mapping;
+use crate::shm::layout::EngineRecord;
 use crate::table::engine::Engine;
 use crate::table::engine_id::{EngineId, EngineSelector};
 

@@ -226,7 +226,7 @@ fn hold_the_engine_list(path: &Path) -> OwnedFd {
     // SAFETY: a C structure of integers, of which zeros are a value.
     let mut request: libc::flock = unsafe { std::mem::zeroed() };
     request.l_type = libc::F_WRLCK as libc::c_short;
-    // The byte that `src/shm/layout.rs` names.
+    // The byte that `src/shm/layout/lock_bytes.rs` names.
     (request.l_start, request.l_len) = (1, 1);
     // SAFETY: reads one `flock`, which lives until the call returns.
     let code = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) };

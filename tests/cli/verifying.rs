@@ -78,7 +78,7 @@ fn a_damaged_table_is_dumped_as_far_as_it_can_be_read() {
     let words = |dump: &str| dump.lines().filter(|line| line.contains("]  ")).count();
     let whole = words(&on(scene.path(), "dump PATH").fine());
     // The checksum, then the very first word: where things lie is still known.
-    for (word, sum) in [(63, "checksum"), (0, "magic \"\\xb7EADCNT")] {
+    for (word, sum) in [(63, "checksum"), (0, "magic: \"\\xb7EADCNT")] {
         damage.change("header", 0, word, |word| word ^ 0xff);
         let ran = on(scene.path(), "dump PATH");
         assert!(
@@ -91,7 +91,7 @@ fn a_damaged_table_is_dumped_as_far_as_it_can_be_read() {
     // Nothing fits any more: the words are there all the same.
     damage.change("header", 0, 5, |frontends| frontends + 1);
     let ran = on(scene.path(), "dump PATH");
-    assert!(ran.out.contains("max_frontends 65"), "{ran:?}");
+    assert!(ran.out.contains("max_frontends: 65"), "{ran:?}");
     let gpu_1 = u64::from_le_bytes(*b"gpu-1\0\0\0");
     assert!(ran.out.contains(&format!("{gpu_1:016x}\n")), "{ran:?}");
     ran.refused(1);
@@ -111,7 +111,7 @@ fn a_dump_has_every_word_that_is_not_zero() {
     let (chunks, _) = bytes.as_chunks::<8>();
     assert_eq!(words, chunks.iter().filter(|word| **word != [0; 8]).count());
     for said in [
-        "magic \"HEADCNT",
+        "magic: \"HEADCNT",
         "3 Active by",
         "row 1: 1 requests",
         "taken, joined 1 times",

@@ -4,8 +4,9 @@
 //! [`Counter::ledger_at`] is that of recovery: an operation whose intent is active took effect if and
 //! only if its row's word names it, or a witness does, or `confirmed` has reached its number.
 
-use super::{Counter, Ledger, after};
+use super::{Counter, after};
 use crate::algorithm::primitive::{Ordering, fence};
+use crate::algorithm::record::ledger::Ledger;
 use crate::algorithm::word::{Amount, Era, Intent, LaneId, Tag, Word};
 
 /// What is wrong with a lane.

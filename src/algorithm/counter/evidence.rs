@@ -48,8 +48,10 @@
 //! - *A lane that has not been used for long* would seem to be of an era to come when eras are counted
 //!   modulo something. Whoever joins brings the eras of its lanes up to date.
 
-use super::{Counter, Lane, Plane};
+use super::Counter;
 use crate::algorithm::primitive::Ordering;
+use crate::algorithm::record::lane::Lane;
+use crate::algorithm::record::ledger::Plane;
 use crate::algorithm::word::{Amount, Era, Intent, LaneId, NO_LANE, Tag, TokenWord, Witness, Word};
 
 /// Where the operation that wrote a word stands.

@@ -67,7 +67,8 @@ impl core::fmt::Debug for Witness {
 #[repr(transparent)]
 pub(crate) struct Era(u64);
 
-const ERA_BITS: u32 = u64::BITS - WITNESS_SHIFT;
+/// The bits of an era.
+pub(crate) const ERA_BITS: u32 = u64::BITS - WITNESS_SHIFT;
 
 impl Era {
     #[inline]

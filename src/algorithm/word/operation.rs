@@ -64,6 +64,8 @@ const ROW_MASK: u64 = (1 << 13) - 1;
 
 impl Intent {
     pub(crate) const IDLE: Self = Self(0);
+    /// The bits that are used.
+    pub(crate) const BITS: u64 = ACTIVE | (ROW_MASK << TAG_BITS) | TAG_MASK;
 
     #[inline]
     pub(crate) fn active(row: usize, tag: Tag) -> Self {

@@ -9,6 +9,7 @@
 
 use super::operation::Amount;
 use super::{LANE_BITS, LANE_MASK, LaneId, NO_LANE, TAG_BITS, TAG_MASK, Tag};
+use crate::algorithm::record::Field;
 use bytemuck::{Pod, Zeroable};
 
 const VALUE_BITS: u32 = 20;
@@ -46,6 +47,9 @@ pub(crate) enum RowState {
 pub(crate) struct Word(u64);
 
 impl Word {
+    pub(crate) const FIELD: Field =
+        Field::new("requests", |found| format!("{:?}", found.typed::<Self>()));
+
     #[inline]
     pub(crate) fn value(self) -> u32 {
         ((self.0 >> VALUE_SHIFT) & VALUE_MASK) as u32
@@ -138,15 +142,28 @@ impl core::fmt::Debug for Word {
 pub(crate) struct TokenWord(u64);
 
 impl TokenWord {
+    /// Describes a word of this type.
+    pub(crate) const fn field(name: &'static str) -> Field {
+        Field::new(name, |found| {
+            let word = found.typed::<Self>();
+            format!("{}, version {}", word.tokens(), word.version())
+        })
+    }
+
     #[inline]
     pub(crate) fn tokens(self) -> u32 {
         (self.0 >> 32) as u32
     }
 
     #[inline]
+    fn version(self) -> u32 {
+        self.0 as u32
+    }
+
+    #[inline]
     pub(crate) fn changed(self, change: Amount) -> Self {
         let tokens = (i64::from(self.tokens()) + change.tokens()).clamp(0, MAX_TOKENS.into());
-        let version = (self.0 as u32).wrapping_add(1);
+        let version = self.version().wrapping_add(1);
         Self(((tokens as u64) << 32) | u64::from(version))
     }
 }

@@ -20,7 +20,7 @@ use crate::frontend::policy::{Candidate, Load, Policy};
 use crate::frontend::request::Request;
 use crate::publication::record::{self, EngineStats, Reading};
 use crate::shm::clock;
-use crate::shm::layout::PUBLICATION_HEAD;
+use crate::shm::layout::publication::HEAD_WORDS;
 use crate::table::Table;
 use crate::table::engine_id::{EngineId, EngineSelector};
 use crate::table::engines::Engines;
@@ -48,7 +48,7 @@ enum Admission {
 
 /// Everything that a choice depends on.
 pub(crate) struct Chooser<'a> {
-    latch: &'a SeqLatch<'a, PUBLICATION_HEAD>,
+    latch: &'a SeqLatch<'a, HEAD_WORDS>,
     engines: Engines<'a>,
     counter: &'a Counter<'a>,
     policy: &'a Policy,

@@ -1,8 +1,9 @@
 //! The file of a table that cannot be opened, as far as it can be read: for bug reports.
 
 use crate::error::{Error, Result};
-use crate::inspect::dump::{self, header, parts, read_at};
-use crate::shm::layout::{Geometry, HEADER_BYTES, Layout, MAGIC};
+use crate::inspect::dump;
+use crate::inspect::read::{read_at, words};
+use crate::shm::layout::{HEADER_BYTES, HeaderRecord, Part};
 use crate::shm::open_to_read;
 use crate::table::options::Options;
 use std::fmt::Write;
@@ -10,22 +11,20 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// No table is as large. What a file has beyond is not shown.
+/// Larger than any table; the rest of a longer file is not printed.
 const MOST: u64 = 1 << 30;
 
-const HEADER_WORDS: usize = HEADER_BYTES / 8;
-
 impl Options {
-    /// What can be read of a file that [`open_read_only`](Self::open_read_only) refuses because it is
+    /// Returns what can be read of a file that [`open_read_only`](Self::open_read_only) refuses because it is
     /// damaged: word by word, as [`Table::dump`](crate::Table::dump) shows a table that can be
     /// opened. For a bug report.
     ///
-    /// Where things lie follows from the header. If what that says does not agree with itself or with
-    /// the size of the file, the words after it are shown without what they mean. Words that are zero
-    /// are left out. Nothing is mapped, so it does not matter what happens to the file meanwhile.
+    /// Where things lie follows from the header. If the header agrees neither with itself nor with the size of the
+    /// file, the words after it are shown without their fields. Words that are zero are left out. Nothing is mapped,
+    /// so the file may change or shrink meanwhile.
     ///
     /// # Errors
-    /// [`Error::NotATable`] also for a file whose header has nothing of a table's;
+    /// [`Error::NotATable`] also for a file that does not begin as a table does;
     /// [`Error::NotFound`], [`Error::Symlink`], [`Error::Owner`], [`Error::Io`].
     pub fn dump_unopenable(&self, path: impl AsRef<Path>) -> Result<String> {
         let path = path.as_ref();
@@ -43,26 +42,21 @@ impl Options {
     }
 }
 
-/// `None` if it does not look like a table.
+/// Returns `None` if it does not look like a table.
 fn write(file: &File, size: u64) -> io::Result<Option<String>> {
     let mut bytes = [0; HEADER_BYTES];
     read_at(file, &mut bytes, 0)?;
-    let (chunks, _) = bytes.as_chunks::<8>();
-    let mut words = [0; HEADER_WORDS];
-    for (word, chunk) in words.iter_mut().zip(chunks) {
-        *word = u64::from_le_bytes(*chunk);
-    }
-    // Either may be what is damaged.
-    if words[0] != MAGIC && words[2] != HEADER_BYTES as u64 {
+    let header = HeaderRecord::parse_unchecked(bytes);
+    if !header.is_like_a_table() {
         return Ok(None);
     }
     let read = |bytes: &mut [u8], offset| read_at(file, bytes, offset);
     let mut out = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(out, "{size} bytes, which cannot be opened");
-    match layout(&words, size) {
+    match header.layout_of_file(size) {
         Some(layout) => {
-            for part in parts(&layout) {
+            for part in layout.parts() {
                 if !dump::write(&mut out, &part, read)? {
                     let _ = writeln!(out, "\nthe file ends here, of {} bytes", layout.size);
                     break;
@@ -70,39 +64,22 @@ fn write(file: &File, size: u64) -> io::Result<Option<String>> {
             }
         }
         None => {
-            dump::write(&mut out, &header(), read)?;
-            let _ = writeln!(out, "\nwhat the header does not say the meaning of");
+            dump::write(&mut out, &Part::header(), read)?;
+            let _ = writeln!(out, "\nwords whose meaning does not follow from the header");
             write_unexplained(&mut out, file)?;
         }
     }
     Ok(Some(out))
 }
 
-/// The layout, if the header says one that the file can have.
-fn layout(words: &[u64; HEADER_WORDS], size: u64) -> Option<Layout> {
-    let number = |at: usize| usize::try_from(words[at]).ok();
-    let geometry = Geometry {
-        max_engines: number(4)?,
-        max_frontends: number(5)?,
-        lanes: number(6)?,
-    };
-    geometry.check().ok()?;
-    let layout = Layout::of(geometry);
-    [words[3], size]
-        .contains(&(layout.size as u64))
-        .then_some(layout)
-}
-
-/// The words after the header, by their places alone.
+/// Writes the words after the header, each with its place alone.
 fn write_unexplained(out: &mut String, file: &File) -> io::Result<()> {
     let mut piece = vec![0; 1 << 16];
     let mut offset = HEADER_BYTES as u64;
     while offset < MOST {
         let there = read_at(file, &mut piece, offset)?;
-        let (chunks, _) = piece[..there].as_chunks::<8>();
-        for (at, chunk) in (offset..).step_by(8).zip(chunks) {
-            if *chunk != [0; 8] {
-                let word = u64::from_le_bytes(*chunk);
+        for (at, word) in (offset..).step_by(8).zip(words(&piece[..there])) {
+            if word != 0 {
                 let _ = writeln!(out, "{at:8x}       {word:016x}");
             }
         }
@@ -136,7 +113,10 @@ mod tests {
         for word in [0, 1, 2, 7, 11, 63] {
             let dump = damaged(|file| file.write_all_at(&[7; 8], word * 8).unwrap());
             assert!(dump.contains("0707070707070707"), "{dump}");
-            assert!(dump.contains("name of 1 bytes"), "word {word}: {dump}");
+            assert!(
+                dump.contains("length of name: 1 bytes"),
+                "word {word}: {dump}"
+            );
         }
         let cut = damaged(|file| file.set_len(4096).unwrap());
         assert!(cut.contains("0 Active"), "{cut}");
@@ -146,8 +126,8 @@ mod tests {
     #[test]
     fn a_geometry_that_is_not_the_file_s_explains_nothing() {
         let dump = damaged(|file| file.write_all_at(&[1, 0, 0, 0, 0, 0, 0, 0], 32).unwrap());
-        assert!(dump.contains("max_engines 1\n"), "{dump}");
-        assert!(!dump.contains("name of"), "{dump}");
+        assert!(dump.contains("max_engines: 1\n"), "{dump}");
+        assert!(!dump.contains("length of name"), "{dump}");
         assert!(
             dump.contains("0000000000000031\n"),
             "the name \"1\": {dump}"

@@ -5,13 +5,14 @@
 //! with what lanes owe them, must add up to it exactly.
 
 use super::{Fault, FaultKind, Look, Verification, steady};
-use crate::algorithm::counter::Ledger;
 use crate::algorithm::primitive::{Ordering, fence};
-use crate::algorithm::registry::{Registry, SlotWord};
+use crate::algorithm::record::ledger::Ledger;
+use crate::algorithm::record::slot::SlotWord;
+use crate::algorithm::registry::Registry;
 use crate::algorithm::word::Word;
 use crate::table::Table;
 
-/// What a vacant slot holds of a row, which stays so for as long as the slot's word does.
+/// What a vacant slot holds of a row. It stays so for as long as the slot's word does.
 #[derive(Clone, Copy)]
 struct Vacant {
     word: SlotWord,
@@ -48,7 +49,7 @@ impl Table {
         }
     }
 
-    /// One look at a row.
+    /// Looks once at a row.
     fn recount(&self, row: usize, vacant: &[Option<Vacant>]) -> Look<Fault> {
         let registry = self.mapping().registry();
         let counter = self.mapping().counter();
@@ -87,7 +88,7 @@ impl Table {
         .unwrap_or(Look::Fine)
     }
 
-    /// One look at what nobody's ledgers hold of a row.
+    /// Looks once at what the ledgers of a vacant slot hold of a row.
     fn vacant_ledgers(&self, slot: usize, row: usize) -> Look<Fault> {
         let registry = self.mapping().registry();
         match vacant(&registry, slot, row) {
@@ -95,7 +96,7 @@ impl Table {
             Some(vacant) if vacant.holds_nothing() => Look::Fine,
             Some(Vacant { ledger, .. }) => Look::Wrong(Fault::new(
                 FaultKind::Ledger,
-                format!("frontend slot {slot}, which nobody has"),
+                format!("frontend slot {slot}, which is vacant"),
                 format!(
                     "{} requests, {} tokens of {}",
                     ledger.requests(),
@@ -107,9 +108,9 @@ impl Table {
         }
     }
 
-    /// A row as people call it.
+    /// Returns the name of a row, for people.
     pub(super) fn row(&self, row: usize) -> String {
-        if row == self.header().geometry.max_engines {
+        if row == self.header().geometry.total_row() {
             return "the table as a whole".to_owned();
         }
         let engines = self.engines();
@@ -120,7 +121,7 @@ impl Table {
     }
 }
 
-/// What a slot holds of a row, if nobody has it.
+/// Returns what a vacant slot holds of a row. `None`: the slot is taken.
 fn vacant(registry: &Registry<'_>, slot: usize, row: usize) -> Option<Vacant> {
     let record = &registry.slots[slot];
     let word = record.word();
@@ -134,7 +135,7 @@ fn vacant(registry: &Registry<'_>, slot: usize, row: usize) -> Option<Vacant> {
     (record.word() == word).then_some(Vacant { word, ledger })
 }
 
-/// What the lanes of a slot have done on a row, together, while its word is `seen`.
+/// Returns what the lanes of a slot have done on a row, together, while its word is `seen`.
 fn ledger_at(registry: &Registry<'_>, slot: usize, row: usize, seen: Word) -> Option<Ledger> {
     (0..registry.lanes_per_slot).try_fold(Ledger::default(), |sum, lane| {
         let ledger = (registry.counter).ledger_at(registry.lane(slot, lane), row, seen)?;

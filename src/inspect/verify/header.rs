@@ -34,7 +34,7 @@ impl Table {
         let mut bytes = [0; HEADER_BYTES];
         let read = rustix::io::pread(self, &mut bytes, 0)
             .map_err(|e| self.failed("reading the header of", e.into()))?;
-        let wrong = match Header::from_bytes(&bytes) {
+        let wrong = match Header::parse(bytes) {
             _ if read < HEADER_BYTES => Some(format!("only {read} bytes")),
             Ok(header) if header == *self.header() => None,
             Ok(_) => Some("the header of another table".to_owned()),

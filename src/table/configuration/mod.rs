@@ -1,7 +1,7 @@
 //! How a deployment says what a table is to have: by its options, when a table is opened and later.
 
 mod apply;
-pub(crate) mod configured;
+mod configured;
 mod deployment;
 mod difference;
 

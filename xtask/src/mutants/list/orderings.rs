@@ -196,7 +196,7 @@ pub(in crate::mutants) const TABLE: &[(&str, &[Entry])] = &[
         ],
     ),
     (
-        "registry.rs",
+        "record/slot.rs",
         &[
             not_caught("word", 1, ACQUIRE, "registry", BY_A_LOCK),
             not_caught("set", 1, RELEASE, "registry", BY_A_LOCK),
