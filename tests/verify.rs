@@ -136,6 +136,49 @@ fn an_impossible_publication_is_found() {
 }
 
 #[test]
+fn bits_that_nothing_uses_are_zero() {
+    for (part, element, word) in [
+        ("control", 0, 1),
+        ("control", 0, 43),
+        ("slots", 5, 3),
+        ("lanes", 0, 7),
+        ("lanes", 15, 15),
+        // The table has room for 64 engines, so 65 rows, in planes of 80 words.
+        ("ledgers", 0, 65),
+        ("ledgers", 15, 4 * 80 - 1),
+        ("publications", 1, 5),
+        // After the last word, and before the first of the tokens.
+        ("words", 65, 0),
+    ] {
+        let found = damaged(|damage, _| damage.change(part, element, word, |_| 1 << 63));
+        assert_eq!(
+            kinds(&found),
+            [FaultKind::Unused],
+            "{part} {element} {word}"
+        );
+        assert_eq!(found.faults[0].found, "0x8000000000000000");
+    }
+    // A part of a word: pids, a cap, the zeros between a weight and a cap.
+    for (part, element, word, bit) in [
+        ("control", 0, 35, 32),
+        ("control", 0, 37, 63),
+        ("slots", 0, 1, 32),
+        ("token caps", 1, 0, 32),
+        ("limits", 1, 0, 20),
+        ("limits", 1, 0, 31),
+    ] {
+        let found = damaged(|damage, _| damage.change(part, element, word, |is| is ^ (1 << bit)));
+        assert_eq!(
+            kinds(&found),
+            [FaultKind::Unused],
+            "{part} {element} {word}"
+        );
+    }
+    let found = damaged(|damage, _| damage.change("header", 0, 9, |_| 1));
+    assert_eq!(kinds(&found), [FaultKind::Header, FaultKind::Unused]);
+}
+
+#[test]
 fn a_damaged_header_and_file_are_found() {
     let found = damaged(|damage, _| damage.change("header", 0, 5, |word| word ^ 1));
     assert_eq!(kinds(&found), [FaultKind::Header]);

@@ -45,6 +45,8 @@ pub enum FaultKind {
     Cap,
     /// The last publication says something impossible.
     Publication,
+    /// A bit that nothing uses is not zero.
+    Unused,
 }
 
 impl FaultKind {
@@ -63,6 +65,7 @@ impl FaultKind {
             Self::Engine => "engine",
             Self::Cap => "cap",
             Self::Publication => "publication",
+            Self::Unused => "unused",
         }
     }
 }

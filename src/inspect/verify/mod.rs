@@ -11,6 +11,7 @@ mod header;
 mod publication;
 mod slots;
 mod steady;
+mod unused;
 
 pub use fault::{Fault, FaultKind};
 
@@ -51,10 +52,10 @@ impl Verification {
 }
 
 impl Table {
-    /// Recounts every ledger against every count, and checks the header, the file and all that the
-    /// table says of engines, frontends and statistics.
+    /// Recounts every ledger against every count, and checks the header, the file, all that the table says of
+    /// engines, frontends and statistics, and that the bits which nothing uses are zero.
     ///
-    /// Reads only and disturbs nobody; a table that was opened for reading will do. Frontends may run
+    /// Reads only, and disturbs no other process; a table that was opened for reading will do. Frontends may run
     /// at full speed, die and be reaped meanwhile, and none of this is taken for an inconsistency: a
     /// fault is reported only if it was seen several times over, at moments at which nothing else
     /// could explain it. A dead frontend that was not reaped yet is none.
@@ -68,6 +69,7 @@ impl Table {
     pub fn verify(&self) -> Result<Verification> {
         let mut found = Verification::default();
         self.verify_header(&mut found)?;
+        self.verify_unused(&mut found)?;
         self.verify_engines(&mut found);
         self.verify_slots(&mut found);
         self.verify_publication(&mut found);

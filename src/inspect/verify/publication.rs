@@ -23,7 +23,7 @@ impl Table {
                 let found = format!("statistics of {rows} engines");
                 return wrong(at(), found, format!("of at most {max_engines}"));
             }
-            // It was made by who had seen so many, so they are there by now.
+            // Its publisher had seen so many, so they are there by now.
             let there = self.engines().arrivals();
             if arrivals > there {
                 let found = format!("made after {arrivals} engines were put into slots");

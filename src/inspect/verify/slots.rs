@@ -24,7 +24,7 @@ impl Table {
             true => Look::Wrong(Fault::new(
                 FaultKind::Slot,
                 format!("frontend slot {slot}"),
-                "reaped, though nobody has it",
+                "being reaped, though it is vacant",
                 "vacant, or taken",
             )),
         }
@@ -60,7 +60,7 @@ impl Table {
                 "of the present one, or of one before",
             ),
             None if !before.is_taken() && counter.is_in_an_operation(lane) => {
-                wrong("in an operation, though nobody has the slot".into(), "idle")
+                wrong("in an operation, though its slot is vacant".into(), "idle")
             }
             None => return Look::Fine,
         };

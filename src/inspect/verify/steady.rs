@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// So many looks may show something that moves, before it is called busy. One takes microseconds.
 const LOOKS: usize = 5_000;
-/// Nor may they take longer, which they do if somebody has made the file so that they should.
+/// The longest that they may take together: a file may be crafted so that each look is slow.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Looks until what is seen can be believed.
@@ -44,7 +44,7 @@ pub(super) fn steady<T: PartialEq>(mut look: impl FnMut() -> Look<T>) -> Look<T>
                 thread::sleep(PAUSE);
             }
             Look::Moved if start.elapsed() > PATIENCE => return Look::Moved,
-            // Whoever is changing it may be waiting for this processor.
+            // The process that is changing it may be waiting for this processor.
             Look::Moved if n % 64 == 0 => thread::yield_now(),
             Look::Moved => {}
         }

@@ -339,6 +339,16 @@ impl Part {
             })
         })
     }
+
+    /// Returns the fields of an element in which some bits are not used, each with its first word.
+    pub(crate) fn not_fully_used(&self) -> impl Iterator<Item = (usize, &Field)> {
+        let mut start = 0;
+        self.fields.iter().filter_map(move |field| {
+            let at = start;
+            start += field.words;
+            (field.used != u64::MAX).then_some((at, field))
+        })
+    }
 }
 
 #[cfg(test)]
