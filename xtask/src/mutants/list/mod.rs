@@ -11,6 +11,7 @@ mod face;
 mod frontends;
 mod fronts;
 mod ids;
+mod layout;
 mod life;
 mod messages;
 mod opening;
@@ -102,6 +103,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         publishing::FAULTS,
         frontends::FAULTS,
         ids::FAULTS,
+        layout::FAULTS,
         life::FAULTS,
         opening::FAULTS,
         process::FAULTS,
