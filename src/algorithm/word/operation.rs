@@ -9,7 +9,7 @@ use super::{TAG_BITS, TAG_MASK, Tag};
 use bytemuck::{Pod, Zeroable};
 
 /// Requests and their tokens, by which an operation changes a row: signed, and wider than what
-/// [`Word`] and [`TokenWord`] can count.
+/// [`Word`](super::Word) and [`TokenWord`](super::TokenWord) can count.
 #[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(transparent)]
 pub(crate) struct Amount(u64);
