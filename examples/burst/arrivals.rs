@@ -49,10 +49,10 @@ pub(crate) fn burst(options: &Options, round: u32) -> Vec<Arrival> {
 
 /// Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (OOPSLA 2014).
 #[derive(Debug)]
-struct SplitMix(u64);
+pub(crate) struct SplitMix(pub(crate) u64);
 
 impl SplitMix {
-    fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -12,7 +12,7 @@ use crate::options::Options;
 use crate::process::{Process, Running};
 use crate::roles::{Assignment, Role};
 use crate::scratch::Scratch;
-use crate::strategy::{Seat, Strategy};
+use crate::strategy::{Counters, Seat, Strategy};
 use crate::wire::{Command, Entry, Event};
 
 /// How often a wait looks whether Ctrl-C was pressed.
@@ -30,7 +30,16 @@ pub(crate) struct Deployment {
     inbox: Sender<(Process, Event)>,
     engines: usize,
     table: Option<Table>,
+    counters: Option<Counters>,
+    frontend: Frontend,
     scratch: Scratch,
+}
+
+/// How the next frontend is started.
+#[derive(Debug, Clone, Copy)]
+struct Frontend {
+    seat: Seat,
+    strategy: Strategy,
 }
 
 impl Deployment {
@@ -39,12 +48,21 @@ impl Deployment {
     pub(crate) fn start(options: &Options, strategy: Strategy) -> Result<Self, Error> {
         let (engines, frontends) = (options.engines as usize, options.frontends as usize);
         let scratch = Scratch::new()?;
+        let seat = Seat {
+            index: 0,
+            frontends: options.frontends,
+            engines,
+            cap: options.cap,
+        };
         let table = if strategy.shares_a_table() {
-            let options = Table::options().engines(engines).max_frontends(frontends);
+            let options = seat.table_options().max_frontends(frontends);
             Some(options.open_or_create(scratch.places().table())?)
         } else {
             None
         };
+        let counters = (strategy == Strategy::Shared)
+            .then(|| Counters::open(&scratch.places().counters(), engines))
+            .transpose()?;
         let (inbox, events) = mpsc::channel();
         let running = BTreeMap::new();
         let mut deployment = Self {
@@ -53,6 +71,8 @@ impl Deployment {
             inbox,
             engines,
             table,
+            counters,
+            frontend: Frontend { seat, strategy },
             scratch,
         };
 
@@ -62,24 +82,44 @@ impl Deployment {
             publish_every,
         };
         let engine = |index| (Process::Engine(index), Role::Engine { index });
-        let frontend = |index| {
-            let seat = Seat {
-                index,
-                frontends: options.frontends,
-                engines,
-            };
-            (Process::Frontend(index), Role::Frontend { seat, strategy })
-        };
         // Each connects to those before it.
         deployment.launch([(Process::Coordinator, coordinator)])?;
         deployment.launch((0..engines).map(engine))?;
-        deployment.launch((0..frontends).map(frontend))?;
+        let frontends: Vec<_> = (0..frontends).map(|_| deployment.next_frontend()).collect();
+        deployment.launch(frontends)?;
         Ok(deployment)
     }
 
     /// The table, if the strategy shares one.
     pub(crate) fn table(&self) -> Option<&Table> {
         self.table.as_ref()
+    }
+
+    /// The requests in flight by the count that the frontends share. `None` if they share none.
+    pub(crate) fn counted(&self) -> Option<u64> {
+        let by_table = |table: &Table| {
+            let engines = table.view().engines;
+            engines
+                .iter()
+                .map(|engine| u64::from(engine.in_flight))
+                .sum()
+        };
+        (self.table.as_ref().map(by_table)).or(self.counters.as_ref().map(Counters::sum))
+    }
+
+    /// Starts one more frontend, and does not wait until it is ready.
+    pub(crate) fn start_frontend(&mut self) -> Result<(), Error> {
+        let (process, role) = self.next_frontend();
+        self.start_process(process, role)
+    }
+
+    fn next_frontend(&mut self) -> (Process, Role) {
+        let Frontend { seat, strategy } = self.frontend;
+        self.frontend.seat.index += 1;
+        (
+            Process::Frontend(seat.index),
+            Role::Frontend { seat, strategy },
+        )
     }
 
     /// The frontends that live, by their index.
@@ -132,7 +172,7 @@ impl Deployment {
         self.running.remove(&process);
     }
 
-    /// What has happened at each engine since the last call.
+    /// All changes at each engine since the last call.
     pub(crate) fn logs(&mut self) -> Result<Vec<Vec<Entry>>, Error> {
         for index in 0..self.engines {
             self.command(Process::Engine(index), &Command::Log)?;
@@ -167,16 +207,21 @@ impl Deployment {
     fn launch(&mut self, parts: impl IntoIterator<Item = (Process, Role)>) -> Result<(), Error> {
         let mut count = 0;
         for (process, role) in parts {
-            let assignment = Assignment {
-                role,
-                places: self.scratch.places(),
-            };
-            let running = Running::start(process, &assignment, self.inbox.clone())?;
-            self.running.insert(process, running);
+            self.start_process(process, role)?;
             count += 1;
         }
         let ready = |event| matches!(event, Event::Ready).then_some(());
         self.answers("processes to start", count, ready).map(drop)
+    }
+
+    fn start_process(&mut self, process: Process, role: Role) -> Result<(), Error> {
+        let assignment = Assignment {
+            role,
+            places: self.scratch.places(),
+        };
+        let running = Running::start(process, &assignment, self.inbox.clone())?;
+        self.running.insert(process, running);
+        Ok(())
     }
 
     /// One answer of each of `count` processes, in the order of the processes.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::process::Process;
+use crate::strategy::Strategy;
 use crate::trace::COLUMNS;
 
 /// Why the example stopped.
@@ -30,6 +31,11 @@ pub(crate) enum Error {
         "--kill needs a frontend to die and one to go on, and --frontends is {frontends}; give 2"
     )]
     NobodyLeft { frontends: u32 },
+
+    #[error(
+        "{strategy} keeps no count that its frontends share, so it has no cap; with --cap give shared, headcount or both"
+    )]
+    NoCap { strategy: Strategy },
 
     #[error(
         "cannot write the chart to {}: {reason}; give a file in a directory that exists",
@@ -81,6 +87,7 @@ impl Error {
             Self::TraceUnreadable { .. }
             | Self::TraceMalformed { .. }
             | Self::NobodyLeft { .. }
+            | Self::NoCap { .. }
             | Self::Chart { .. } => 2,
             Self::Interrupted => 130,
             _ => 1,

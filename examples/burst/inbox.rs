@@ -26,7 +26,7 @@ pub(crate) fn forward<M, I>(
                 return;
             }
         }
-        // The loop may be over already; then nobody needs to know.
+        // The loop may be over already.
         let _ = inbox.send(hangup);
     });
 }

@@ -11,7 +11,7 @@ pub(crate) struct Killed {
     pub(crate) frontend: usize,
     /// The requests that it had not answered. Its clients sent them again, through the others.
     pub(crate) sent_again: usize,
-    /// What the table still counted for it. Nothing is known where it counted in memory of its own.
+    /// The requests that the table still counted for it. Not known of a count in memory of its own.
     pub(crate) counted_before_reap: Option<u64>,
     pub(crate) counted_after_reap: Option<u64>,
 }

@@ -38,8 +38,18 @@
 //!   it is one process for all engines, and takes the figures from the outputs of every step. Here
 //!   it gets the same broadcast as the others, and as many processes: `--frontends 1` shows it as
 //!   it is meant, the default shows what several of them do to each other.
+//! - `shared` is one counter an engine in shared memory, which all frontends add to and subtract from, as
+//!   nginx keeps it for an upstream with `zone`, `least_conn` and `max_conns`. It is exact until a process is
+//!   killed. Not among those that are compared by default: it splits bursts as evenly as `headcount`.
 //! - `headcount` is this library: the frontends count in one table in shared memory. One of them
 //!   (the first to ask) publishes the very broadcast that the others received as well.
+//!
+//! # Caps and kills
+//!
+//! With `--cap` each engine may have so many requests in flight, and a quarter more clients than there are
+//! places send requests one after the other. Every 0.8 s a frontend gets SIGKILL: its clients send again
+//! through the others, and a new frontend is started at once. `shared` loses the places of each dead frontend.
+//! With `headcount` the other frontends, or the parent, reap them.
 //!
 //! # What is simplified
 //!
@@ -52,19 +62,20 @@
 //! the frontends by chance, as a kernel does it that hashes addresses. A trace is dealt out in
 //! turn.
 //!
-//! # What is counted
+//! # The figures
 //!
-//! `per_engine` is what each engine received in a round, from the engines' own logs. A burst's
-//! requests outlive the time in which it is submitted, so a split is also the batch that the engine
-//! then decodes. With `--kill`, the engines abort what the killed frontend had sent, its clients
-//! send those requests again through the others, and each counts once, where it ran.
+//! `per_engine` is the number of requests that each engine received in a round, from the engines' own
+//! logs. A burst's requests outlive the time in which it is submitted, so a split is also the batch
+//! that the engine then decodes. With `--kill`, the engines abort the requests of the killed frontend,
+//! its clients send them again through the others, and each counts once, where it ran.
 //!
-//! `leaked` is what is still counted when all is over. For `headcount` the table is asked, after a
-//! reap. For the others the living frontends are asked for the requests that they still wait for. A
-//! private count dies with its process: such a strategy cannot leak, the price is that nobody else
-//! knew the count.
+//! `leaked` is the number of requests that are still counted when all are answered. For `headcount`
+//! the table is asked, after a reap; for `shared`, its counters. For the others the living frontends
+//! are asked for the requests that they still wait for. A private count dies with its process: such a
+//! strategy cannot leak, and the price is that no other process knew the count.
 
 mod arrivals;
+mod cap;
 mod chart;
 mod clock;
 mod deployment;

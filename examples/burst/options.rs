@@ -48,7 +48,8 @@ pub(crate) struct Options {
     pub(crate) publish_ms: u64,
 
     /// How the frontends choose an engine; repeat it or separate several by commas [default: all,
-    /// that is overwrite,scaled,floor,headcount, and with --trace also headcount-tokens]
+    /// that is overwrite,scaled,floor,headcount; with --trace also headcount-tokens, and with --cap
+    /// shared,headcount]
     #[arg(long = "strategy", value_name = "NAME", value_delimiter = ',')]
     strategies: Vec<Strategy>,
 
@@ -66,7 +67,19 @@ pub(crate) struct Options {
     #[arg(long)]
     pub(crate) kill: bool,
 
-    /// Write a picture of the requests in flight over time to this file, as SVG
+    /// Instead of bursts: give each engine a cap of N requests, have more clients than that, kill a frontend
+    /// with SIGKILL again and again, and show how many places are left
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=1000))]
+    #[arg(conflicts_with_all = ["kill", "trace", "requests", "rounds", "submit_ms"])]
+    pub(crate) cap: Option<u32>,
+
+    /// With --cap, how many frontends are killed, 1 to 1000
+    #[arg(long, value_name = "N", default_value_t = 16, requires = "cap")]
+    #[arg(value_parser = value_parser!(u32).range(1..=1000))]
+    pub(crate) kills: u32,
+
+    /// Write a picture to this file, as SVG: how the bursts were split, or with --trace and --cap the requests
+    /// in flight over time
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) chart: Option<PathBuf>,
 
@@ -82,7 +95,8 @@ pub(crate) struct Options {
 impl Options {
     /// The strategies to compare, each once, in the order asked for.
     pub(crate) fn strategies(&self) -> Vec<Strategy> {
-        let asked = match self.strategies.as_slice() {
+        let asked: &[Strategy] = match self.strategies.as_slice() {
+            [] if self.cap.is_some() => &[Strategy::Shared, Strategy::Headcount],
             [] => &[
                 Strategy::Overwrite,
                 Strategy::Scaled,

@@ -28,7 +28,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts the process. What it tells goes to the inbox.
+    /// Starts the process. Its messages go to the inbox.
     pub(crate) fn start(
         process: Process,
         assignment: &Assignment,

@@ -1,4 +1,4 @@
-//! The results in figures: what `--json` prints, and what the table and the chart show.
+//! The results in figures: for `--json`, the table and the chart.
 
 use serde::Serialize;
 
@@ -38,7 +38,7 @@ pub(crate) struct StrategyResult {
     pub(crate) strategy: Strategy,
     pub(crate) worst_spread: u32,
     pub(crate) worst_padded_batch: u32,
-    /// What is still counted when all is over.
+    /// The requests that are still counted when all are answered.
     pub(crate) leaked: u64,
     pub(crate) rounds: Vec<Round>,
     /// Of the requests and tokens in flight, from the first arrival to the last.

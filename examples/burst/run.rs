@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::arrivals::{self, Arrival};
+use crate::cap;
 use crate::chart;
 use crate::deployment::Deployment;
 use crate::error::Error;
@@ -18,7 +19,7 @@ use crate::table::Table;
 use crate::timeline::Timeline;
 use crate::trace;
 
-/// What became of one strategy.
+/// The result of one strategy.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) strategy: Strategy,
@@ -29,6 +30,9 @@ pub(crate) struct Outcome {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    if options.cap.is_some() {
+        return cap::run(options);
+    }
     if options.kill && options.frontends < 2 {
         return Err(Error::NobodyLeft {
             frontends: options.frontends,
@@ -105,24 +109,19 @@ fn try_out(
     })
 }
 
-/// By the table, where there is one, else by the frontends that live.
-fn still_counted(deployment: &mut Deployment) -> Result<u64, Error> {
-    match deployment.table() {
-        Some(table) => {
-            table.reap()?;
-            Ok(table
-                .view()
-                .engines
-                .iter()
-                .map(|engine| u64::from(engine.in_flight))
-                .sum())
-        }
+/// The requests that are still counted: by the count that the frontends share, or by each living frontend.
+pub(crate) fn still_counted(deployment: &mut Deployment) -> Result<u64, Error> {
+    if let Some(table) = deployment.table() {
+        table.reap()?;
+    }
+    match deployment.counted() {
+        Some(requests) => Ok(requests),
         None => deployment.counted_by_frontends(),
     }
 }
 
 /// Better now than when all is done.
-fn check_chart_directory(options: &Options) -> Result<(), Error> {
+pub(crate) fn check_chart_directory(options: &Options) -> Result<(), Error> {
     let Some(path) = &options.chart else {
         return Ok(());
     };

@@ -18,7 +18,7 @@ pub(crate) struct Scratch {
     dir: TempDir,
 }
 
-/// Who finds whom where, for all processes of a run.
+/// Where the processes of a run find the table and each other.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Places {
     dir: PathBuf,
@@ -52,6 +52,11 @@ impl Scratch {
 impl Places {
     pub(crate) fn table(&self) -> PathBuf {
         self.dir.join("table")
+    }
+
+    /// The counters of a strategy that shares them without a table.
+    pub(crate) fn counters(&self) -> PathBuf {
+        self.dir.join("counters")
     }
 
     pub(crate) fn coordinator(&self) -> PathBuf {

@@ -1,4 +1,4 @@
-//! What the engines really had in flight, moment by moment, from their own logs.
+//! The requests that the engines had in flight, moment by moment, from their own logs.
 
 use std::time::Duration;
 
@@ -36,6 +36,7 @@ impl Timeline {
         let mut entries: Vec<_> = (0..)
             .zip(logs)
             .flat_map(|(engine, log)| log.into_iter().map(move |entry| (engine, entry)))
+            .filter(|(_, entry)| entry.change != Change::HungUp)
             .collect();
         entries.sort_by_key(|(_, entry)| entry.at);
         Self { engines, entries }
@@ -48,7 +49,7 @@ impl Timeline {
             match entry.change {
                 Change::Received => sent[*engine] += 1,
                 Change::Aborted => sent[*engine] -= 1,
-                Change::Finished => {}
+                Change::Finished | Change::HungUp => {}
             }
         }
         sent
@@ -143,6 +144,7 @@ impl Timeline {
                 Change::Finished | Change::Aborted => {
                     (load.requests, load.tokens) = (load.requests - 1, load.tokens - tokens);
                 }
+                Change::HungUp => {}
             }
             (entry.at, loads.clone())
         })

@@ -26,7 +26,7 @@ pub(crate) fn read(path: &Path, options: &Options) -> Result<Vec<Arrival>, Error
     for (arrival, id) in arrivals.iter_mut().zip(0..) {
         arrival.at = (arrival.at - start).div_f64(options.speedup);
         arrival.request.id = id;
-        // In turn: who was connected to what is not recorded.
+        // In turn: the trace does not record connections.
         arrival.connection = id;
     }
     let portion = match options.requests {

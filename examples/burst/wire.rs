@@ -1,4 +1,4 @@
-//! What the processes say to each other: one line of JSON a message.
+//! The messages between the processes: one line of JSON a message.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::time::Duration;
@@ -44,7 +44,7 @@ pub(crate) enum Command {
     Submit(Request),
     /// To a frontend: how many requests are unfinished, as far as you know?
     Count,
-    /// To an engine: hand over what has happened since the last time you were asked.
+    /// To an engine: hand over all changes since the last time you were asked.
     Log,
 }
 
@@ -54,6 +54,8 @@ pub(crate) enum Event {
     Ready,
     /// From a frontend: these requests are answered, and no longer counted.
     Finished(Finished),
+    /// From a frontend: every engine is at its cap, so this request was not sent.
+    Refused(u64),
     Counted(u64),
     Log(Vec<Entry>),
     Failed(String),
@@ -66,6 +68,8 @@ pub(crate) enum Event {
 pub(crate) struct Entry {
     /// By the [clock](crate::clock) of the host.
     pub(crate) at: Duration,
+    /// The connection of its frontend, by a number.
+    pub(crate) from: u64,
     pub(crate) change: Change,
     pub(crate) tokens: u32,
 }
@@ -76,6 +80,8 @@ pub(crate) enum Change {
     Finished,
     /// Its frontend has died.
     Aborted,
+    /// The frontend has died, and whatever it had sent is aborted.
+    HungUp,
 }
 
 /// Writes a message at once, so that lines of several threads do not mix.

@@ -3,7 +3,7 @@
 use crate::step::{Failed, cargo};
 use serde_json::Value;
 
-/// Runs the example, small, and with a frontend that is killed, and checks its numbers.
+/// Runs the example, small, with a frontend that is killed, and with caps, and checks its numbers.
 pub(crate) fn check() -> Result<(), Failed> {
     let plain = results("--engines 4 --frontends 4 --requests 256 --rounds 2")?;
     for strategy in ["overwrite", "scaled", "floor", "headcount"] {
@@ -14,8 +14,23 @@ pub(crate) fn check() -> Result<(), Failed> {
     exact(&results(odd)?, 1)?;
     let killed = results("--kill --strategy headcount")?;
     match number(find(&killed, "headcount")?, "leaked")? {
-        0 => killed_comes_first(),
+        0 => caps_survive_kills().and_then(|()| killed_comes_first()),
         leaked => Err(Failed(format!("{leaked} requests leaked after a kill"))),
+    }
+}
+
+/// Fails unless, while frontends are killed, the table keeps each cap and all places, and a plain shared counter
+/// loses some.
+fn caps_survive_kills() -> Result<(), Failed> {
+    let held = results("--cap 4 --kills 3")?;
+    let (shared, headcount) = (find(&held, "shared")?, find(&held, "headcount")?);
+    let all_is_well = number(headcount, "most_on_an_engine")? <= 4
+        && number(headcount, "in_flight_after_last_kill")? == 16
+        && number(headcount, "leaked")? == 0
+        && number(shared, "leaked")? > 0;
+    match all_is_well {
+        true => Ok(()),
+        false => Err(Failed(format!("the burst example, with a cap: {held}"))),
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn run(places: &Places, engines: usize, publish_every: Duration) -> R
         match inputs.recv_timeout(next.saturating_duration_since(Instant::now())) {
             Ok(Input::Subscribed(frontend)) => frontends.push(frontend),
             Ok(Input::Reported { engine, stats }) => last[engine] = stats,
-            // Whoever it was, the parent has noticed.
+            // The parent has noticed it, too.
             Ok(Input::HungUp) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         }

@@ -126,6 +126,7 @@ impl Engine {
             Input::Submitted { from, request, at } => {
                 self.log.push(Entry {
                     at,
+                    from,
                     change: Change::Received,
                     tokens: request.tokens,
                 });
@@ -141,7 +142,7 @@ impl Engine {
         }
     }
 
-    /// Nobody waits for these any more.
+    /// No client waits for these any more.
     fn abort(&mut self, from: Connection) {
         self.frontends.remove(&from);
         let at = clock::now();
@@ -152,9 +153,16 @@ impl Engine {
             .filter(|sequence| sequence.from == from);
         self.log.extend(held.map(|sequence| Entry {
             at,
+            from,
             change: Change::Aborted,
             tokens: sequence.request.tokens,
         }));
+        self.log.push(Entry {
+            at,
+            from,
+            change: Change::HungUp,
+            tokens: 0,
+        });
         self.waiting.retain(|sequence| sequence.from != from);
         self.running.retain(|sequence| sequence.from != from);
     }
@@ -185,6 +193,7 @@ impl Engine {
         {
             self.log.push(Entry {
                 at,
+                from,
                 change: Change::Finished,
                 tokens: request.tokens,
             });

@@ -20,7 +20,7 @@ enum Input {
 }
 
 pub(crate) fn run(places: &Places, seat: Seat, strategy: Strategy) -> Result<(), Error> {
-    let mut strategy = strategy.at(seat, &places.table())?;
+    let mut strategy = strategy.at(seat, places)?;
     let (inbox, inputs) = mpsc::channel();
     let from_parent = inbox.clone();
     obey(move |command| {
@@ -48,7 +48,10 @@ pub(crate) fn run(places: &Places, seat: Seat, strategy: Strategy) -> Result<(),
     for input in inputs {
         match input {
             Input::Command(Command::Submit(request)) => {
-                let engine = strategy.choose(&request)?;
+                let Some(engine) = strategy.choose(&request)? else {
+                    tell(&Event::Refused(request.id));
+                    continue;
+                };
                 sent_to.insert(request.id, engine);
                 wire::send(&engines[engine], &request)
                     .map_err(|source| broken("an engine", source))?;
@@ -64,7 +67,7 @@ pub(crate) fn run(places: &Places, seat: Seat, strategy: Strategy) -> Result<(),
             Input::Broadcast(stats) => strategy.broadcast(&stats)?,
             Input::Command(Command::Count) => tell(&Event::Counted(sent_to.len() as u64)),
             Input::Command(other) => tell(&Event::Failed(format!("a frontend cannot {other:?}"))),
-            // Whoever it was, the parent has noticed.
+            // The parent has noticed it, too.
             Input::HungUp => {}
         }
     }

@@ -20,7 +20,7 @@ impl Floor {
 }
 
 impl Choose for Floor {
-    fn choose(&mut self, _: &Request) -> Result<usize, Error> {
+    fn choose(&mut self, _: &Request) -> Result<Option<usize>, Error> {
         let engine = least_loaded(self.snapshot.len(), 0, |engine| {
             let Stats {
                 waiting, running, ..
@@ -28,7 +28,7 @@ impl Choose for Floor {
             f64::from(self.in_flight[engine].max(running + waiting) + 3 * waiting)
         });
         self.in_flight[engine] += 1;
-        Ok(engine)
+        Ok(Some(engine))
     }
 
     fn finished(&mut self, _: u64, engine: usize) {

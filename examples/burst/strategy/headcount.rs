@@ -1,12 +1,12 @@
 //! One table for all frontends: what this library is for.
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use headcount::{EngineStats, Frontend, Permit, Policy, Publisher, Table};
+use headcount::{EngineStats, Frontend, Permit, Policy, Publisher, RouteError, Table};
 
 use super::{Choose, Seat};
 use crate::error::Error;
+use crate::scratch::Places;
 use crate::wire::{Request, Stats};
 
 #[derive(Debug)]
@@ -18,10 +18,8 @@ pub(super) struct Headcount {
 }
 
 impl Headcount {
-    pub(super) fn join(table: &Path, seat: Seat, policy: Policy) -> Result<Self, Error> {
-        let table = Table::options()
-            .engines(seat.engines)
-            .open_or_create(table)?;
+    pub(super) fn join(places: &Places, seat: Seat, policy: Policy) -> Result<Self, Error> {
+        let table = seat.table_options().open_or_create(places.table())?;
         let frontend = table.join()?.with_policy(policy);
         Ok(Self {
             table,
@@ -33,12 +31,15 @@ impl Headcount {
 }
 
 impl Choose for Headcount {
-    fn choose(&mut self, request: &Request) -> Result<usize, Error> {
+    fn choose(&mut self, request: &Request) -> Result<Option<usize>, Error> {
         let tokens = headcount::Request::new().tokens(request.tokens);
-        let permit = self.frontend.route_with(&tokens)?;
+        let permit = match self.frontend.route_with(&tokens) {
+            Err(RouteError::Saturated { .. }) => return Ok(None),
+            result => result?,
+        };
         let engine = permit.engine().index();
         self.permits.insert(request.id, permit);
-        Ok(engine)
+        Ok(Some(engine))
     }
 
     fn finished(&mut self, id: u64, _: usize) {

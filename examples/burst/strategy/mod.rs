@@ -4,11 +4,11 @@ mod floor;
 mod headcount;
 mod overwrite;
 mod scaled;
+mod shared;
 
 use std::fmt::{self, Debug, Display, Formatter};
-use std::path::Path;
 
-use ::headcount::Policy;
+use ::headcount::{Engine, Policy, Table};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,10 @@ use self::floor::Floor;
 use self::headcount::Headcount;
 use self::overwrite::Overwrite;
 use self::scaled::Scaled;
+pub(crate) use self::shared::Counters;
+use self::shared::Shared;
 use crate::error::Error;
+use crate::scratch::Places;
 use crate::wire::{Request, Stats};
 
 /// The strategies by name. The [crate documentation](crate) says where each comes from.
@@ -30,6 +33,8 @@ pub(crate) enum Strategy {
     Scaled,
     /// The own in-flight count as a floor under the broadcast (vLLM Rust frontend, mid-2026)
     Floor,
+    /// One counter an engine in shared memory, which frontends add to and subtract from (nginx `zone`)
+    Shared,
     /// One exact count for all frontends, in shared memory (this library)
     Headcount,
     /// The same, counting the tokens of the prompts instead of requests
@@ -38,8 +43,9 @@ pub(crate) enum Strategy {
 
 /// A strategy at work in one frontend.
 pub(crate) trait Choose: Debug {
-    /// Chooses the engine for a request, and counts the request as sent to it.
-    fn choose(&mut self, request: &Request) -> Result<usize, Error>;
+    /// Chooses the engine for a request, and counts the request as sent to it. `None` if every engine is at
+    /// its cap.
+    fn choose(&mut self, request: &Request) -> Result<Option<usize>, Error>;
 
     /// The engine has finished the request.
     fn finished(&mut self, id: u64, engine: usize);
@@ -54,17 +60,20 @@ pub(crate) struct Seat {
     pub(crate) index: usize,
     pub(crate) frontends: u32,
     pub(crate) engines: usize,
+    /// The most requests that an engine may have in flight.
+    pub(crate) cap: Option<u32>,
 }
 
 impl Strategy {
-    /// The strategy for one frontend. Only `headcount` uses the table.
-    pub(crate) fn at(self, seat: Seat, table: &Path) -> Result<Box<dyn Choose>, Error> {
+    /// The strategy for one frontend.
+    pub(crate) fn at(self, seat: Seat, places: &Places) -> Result<Box<dyn Choose>, Error> {
         Ok(match self {
             Self::Overwrite => Box::new(Overwrite::new(seat)),
             Self::Scaled => Box::new(Scaled::new(seat)),
             Self::Floor => Box::new(Floor::new(seat)),
-            Self::Headcount => Box::new(Headcount::join(table, seat, Policy::in_flight())?),
-            Self::HeadcountTokens => Box::new(Headcount::join(table, seat, Policy::tokens())?),
+            Self::Shared => Box::new(Shared::open(&places.counters(), seat)?),
+            Self::Headcount => Box::new(Headcount::join(places, seat, Policy::in_flight())?),
+            Self::HeadcountTokens => Box::new(Headcount::join(places, seat, Policy::tokens())?),
         })
     }
 
@@ -83,9 +92,20 @@ impl Display for Strategy {
 }
 
 impl Seat {
+    /// What every process opens the table with.
+    pub(crate) fn table_options(&self) -> ::headcount::Options {
+        (0..self.engines).fold(Table::options(), |options, engine| {
+            let engine = Engine::named(engine.to_string());
+            options.engine(match self.cap {
+                Some(cap) => engine.max_in_flight(cap),
+                None => engine,
+            })
+        })
+    }
+
     /// Where this frontend's scan begins: the frontends spread over the engines.
     fn scan_start(&self) -> usize {
-        self.engines * self.index / self.frontends as usize
+        self.engines * self.index / self.frontends as usize % self.engines
     }
 }
 

@@ -23,7 +23,7 @@ impl Overwrite {
 }
 
 impl Choose for Overwrite {
-    fn choose(&mut self, _: &Request) -> Result<usize, Error> {
+    fn choose(&mut self, _: &Request) -> Result<Option<usize>, Error> {
         let engine = least_loaded(self.copy.len(), self.scan_start, |engine| {
             let Stats {
                 waiting, running, ..
@@ -31,7 +31,7 @@ impl Choose for Overwrite {
             f64::from(4 * waiting + running)
         });
         self.copy[engine].waiting += self.bump;
-        Ok(engine)
+        Ok(Some(engine))
     }
 
     /// The next broadcast will know.

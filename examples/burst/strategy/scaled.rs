@@ -34,13 +34,13 @@ impl Scaled {
 }
 
 impl Choose for Scaled {
-    fn choose(&mut self, _: &Request) -> Result<usize, Error> {
+    fn choose(&mut self, _: &Request) -> Result<Option<usize>, Error> {
         let engines = self.copy.len();
         let engine = least_loaded(engines, self.scan_start, |engine| self.load(engine));
         self.scan_start = (self.scan_start + 1) % engines;
         self.copy[engine].waiting += self.frontends;
         self.in_flight[engine] += 1;
-        Ok(engine)
+        Ok(Some(engine))
     }
 
     fn finished(&mut self, _: u64, engine: usize) {

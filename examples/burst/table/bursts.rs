@@ -44,7 +44,7 @@ impl Display for Bursts<'_> {
         if has_floor && config.frontends > 1 {
             writeln!(
                 f,
-                "Note: floor is made to be the only frontend; --frontends 1 shows it so."
+                "Note: floor is exact for one frontend (--frontends 1). Of several, each sees only its own requests."
             )?;
         }
         let overtaken = |result: &&StrategyResult| {
@@ -58,7 +58,7 @@ impl Display for Bursts<'_> {
             writeln!(
                 f,
                 "Note: under {name}, requests were finished before the last of their burst came\n\
-                 (is the machine busy?). The figures say what was sent, not what ran together."
+                 (is the machine busy?). The figures are of the requests sent, not of those that ran together."
             )?;
         }
         Ok(())

@@ -4,8 +4,9 @@ use std::fmt::{self, Display, Formatter};
 
 use super::grid::Grid;
 use crate::report::{KillResult, StrategyResult};
+use crate::strategy::Strategy;
 
-/// Displays nothing if nobody was killed.
+/// Displays nothing if no frontend was killed.
 #[derive(Debug)]
 pub(super) struct Kills<'a>(pub(super) &'a [StrategyResult]);
 
@@ -23,15 +24,17 @@ impl Display for Kills<'_> {
                 continue;
             };
             death = Some((killed.frontend, round));
+            let unknown = match result.strategy {
+                Strategy::Shared => "unknown",
+                _ => "private",
+            };
+            let shown =
+                |count: Option<u64>| count.map_or(unknown.to_owned(), |count| count.to_string());
             grid.row([
                 result.strategy.to_string(),
                 killed.sent_again.to_string(),
-                killed
-                    .counted_before_reap
-                    .map_or("private".to_owned(), |count| count.to_string()),
-                killed
-                    .counted_after_reap
-                    .map_or("private".to_owned(), |count| count.to_string()),
+                shown(killed.counted_before_reap),
+                shown(killed.counted_after_reap),
             ]);
         }
         let Some((frontend, round)) = death else {

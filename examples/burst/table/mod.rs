@@ -1,7 +1,7 @@
 //! The results for people: what to look at, a table, and what follows from it.
 
 mod bursts;
-mod grid;
+pub(crate) mod grid;
 mod kills;
 mod trace;
 
@@ -18,7 +18,7 @@ pub(crate) struct Table<'a>(pub(crate) &'a Report);
 
 impl Display for Table<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        // That nothing is lost when a process is killed is what one asked for who has killed one.
+        // With --kill this is what the user has asked for.
         Kills(&self.0.results).fmt(f)?;
         match &self.0.config.trace {
             None => Bursts(self.0).fmt(f)?,

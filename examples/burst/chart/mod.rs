@@ -1,0 +1,65 @@
+//! The pictures: how bursts were split, the requests in flight at each engine over time, and the places that are
+//! left when frontends are killed.
+
+mod in_flight;
+mod places;
+mod splits;
+
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+
+use crate::cap::Held;
+use crate::error::Error;
+use crate::report::Report;
+use crate::run::Outcome;
+
+type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+const INK: RGBColor = RGBColor(34, 34, 34);
+const FAINT: RGBColor = RGBColor(232, 232, 232);
+
+/// Told apart with any colour vision (Okabe and Ito, Color Universal Design, 2008).
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 0, 0),
+];
+
+/// Draws bursts or a trace.
+pub(crate) fn draw(path: &Path, report: &Report, outcomes: &[Outcome]) -> Result<(), Error> {
+    let drawn = match report.config.trace {
+        None => splits::draw(path, report),
+        Some(_) => in_flight::draw(path, report, outcomes),
+    };
+    drawn.map_err(|error| failed(path, &*error))
+}
+
+/// Draws the places that were left while frontends were killed.
+pub(crate) fn draw_places(path: &Path, held: &Held) -> Result<(), Error> {
+    places::draw(path, held).map_err(|error| failed(path, &*error))
+}
+
+fn failed(path: &Path, error: &dyn std::error::Error) -> Error {
+    Error::Chart {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    }
+}
+
+fn write(on: &Canvas<'_>, at: (i32, i32), size: u32, what: &impl ToString) -> Drawn {
+    on.draw(&Text::new(what.to_string(), at, font(size)))?;
+    Ok(())
+}
+
+fn font(size: u32) -> TextStyle<'static> {
+    let top_left = Pos::new(HPos::Left, VPos::Top);
+    ("sans-serif", size).into_font().color(&INK).pos(top_left)
+}
