@@ -106,7 +106,7 @@
 //! opening waits up to 200 ms, and joining some tens, for a reap that another process has begun; and a
 //! process that adds or removes an engine, or changes its weight or caps, waits up to five seconds for another
 //! one that does ([`Error::Busy`]). In a process that forks, these calls wait for the forks of other threads,
-//! 300 ms at a time. The README has the whole list, with its limits.
+//! 300 ms at a time. docs/contract.md has all rules, with their limits.
 
 #[cfg(not(all(
     target_os = "linux",

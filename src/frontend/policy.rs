@@ -112,7 +112,7 @@ impl Policy {
     /// - [`stale_after`](Self::stale_after) does not apply: `stats` may be of a publisher that died long ago, so
     ///   look at their [`age`](Candidate::age);
     /// - this request is not in `in_flight` yet: add one, or idle engines of different weights are equal;
-    /// - nothing keeps statistics from making an engine look less loaded than it is, as S3 of the README does for
+    /// - nothing keeps statistics from making an engine look less loaded than it is, as S3 of docs/contract.md does for
     ///   the other policies.
     ///
     /// Caps, states and exclusions hold as with every policy: engines that may not be chosen are not asked
