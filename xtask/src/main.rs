@@ -4,6 +4,8 @@ mod burst;
 mod checks;
 mod http_bench;
 mod instructions;
+#[cfg(test)]
+mod links;
 mod mutants;
 mod performance;
 mod picture;
