@@ -1,9 +1,8 @@
 //! Exact in-flight counts, shared by every API-server process on a host.
 //!
-//! Many processes that route to the same engines map one table. It holds, for each engine, how many
-//! requests are in flight, exactly, and the statistics that were last published of it. So all processes
-//! route by the same counts, no stale update can overwrite them, and a process that is killed leaves
-//! nothing behind.
+//! Processes that route to the same engines map one table. For each engine it holds the exact number of requests
+//! in flight, and the engine's last published statistics. So all processes route by the same counts, no stale
+//! update overwrites them, and a process that is killed leaves nothing behind.
 //!
 //! ```
 //! # fn main() -> Result<(), headcount::Error> {
@@ -11,7 +10,7 @@
 //!
 //! # let path = format!("/dev/shm/headcount-doc-{}", std::process::id());
 //! let table = Table::options().engines(4).open_or_create(&path)?; // in every process
-//! let frontend = table.join()?; // this process's place; its death gives it back
+//! let frontend = table.join()?; // until it is dropped, or this process dies
 //!
 //! let permit = frontend.route()?; // chosen and counted in one step
 //! let engine = permit.engine(); // send the request there
@@ -59,8 +58,8 @@
 //! # async fn ask(engine: EngineId, prompt: &str) -> (u16, String) { unimplemented!() }
 //! ```
 //!
-//! A server that would rather wait a moment tries again until a deadline, with a pause that grows. Nothing is
-//! told when a place is free, and requests that wait so are served in no order:
+//! A server that would rather wait a moment tries again until a deadline, with a pause that grows. No call is
+//! woken when a place is free, and requests that wait so are served in no order:
 //!
 //! ```no_run
 //! use headcount::{Frontend, Permit, Request, RouteError};
@@ -81,32 +80,28 @@
 //!
 //! Each attempt that is refused counts in [`View::refusals_total`].
 //!
-//! # What is here
+//! # Which call is it?
 //!
-//! - [`Table`]: the shared file; [`Options`] to create and open it, [`Engine`] to put into it, [`EngineId`] to
-//!   find it again.
-//! - [`Frontend`]: this process's place; [`Request`] and [`Policy`] say how it routes.
-//! - [`Permit`]: one admitted request, counted until it is dropped.
-//! - [`Publisher`]: puts [`EngineStats`] into the table; [`Table::read_stats`] reads them.
-//! - [`Deployment`]: the one process that says which engines a table has; [`Table::apply`] brings a living table to
-//!   other [`Options`], and [`Changes`] says what was changed.
-//! - [`View`]: all of it, for people and metrics, with its [`Refusals`]; [`Dimensions`]: what never changes.
-//! - [`Verification`]: whether all of it is consistent.
-//! - [`Reaper`]: returns what dead processes held, in the background.
-//! - [`PathState`]: whether the file still lies at its path, where other processes look for it.
-//! - [`RouteError`]: why a request was not placed, by which [`Cap`]; [`Error`]: what else can go wrong.
-//! - [`MAX_ENGINES`], [`MAX_FRONTENDS`], [`MAX_IN_FLIGHT`], [`MAX_NAME_LEN`]: the most that a table can hold.
+//! | to | call |
+//! |---|---|
+//! | make or open a table | [`Table::options`], then [`open_or_create`](Options::open_or_create) in every process |
+//! | pass a table to children | [`Table::pass_to`] in the parent, [`Options::inherited`] in the child |
+//! | route in this process | [`Table::join`] once, then [`Frontend::route`] or [`route_with`](Frontend::route_with) for each request |
+//! | place several requests or none | [`Frontend::route_many`] |
+//! | keep a request counted | hold its [`Permit`]; drop it to finish the request |
+//! | send a request to one engine, or keep it from some | [`Request::pin`], [`prefer`](Request::prefer), [`exclude`](Request::exclude) |
+//! | choose by another load | [`Policy`], by [`Frontend::with_policy`] |
+//! | tell all processes how busy engines are | [`Table::publisher`], then [`Publisher::publish`] |
+//! | return the places of dead processes at once | [`Table::reap_every`] in the parent, or [`Table::reap`] |
+//! | add, remove, drain or cap engines | [`Table::add`], [`remove`](Table::remove), [`drain`](Table::drain), [`set_caps`](Table::set_caps) |
+//! | keep a table as a configuration says | [`Table::apply`], or [`Table::deploy`] and [`Deployment::apply`] |
+//! | show it, or export metrics | [`Table::view`] |
+//! | read statistics fast | [`Table::read_stats`] |
+//! | find out whether a table is consistent | [`Table::verify`]; [`Table::dump`] for a bug report |
 //!
-//! # What holds
+//! Routing fails with [`RouteError`], which is small; all else with [`Error`].
 //!
-//! Counts are exact at every instant: those of permits that live, plus those of dead frontends that
-//! were not reaped yet. `route` chooses and counts in one atomic step, caps are never exceeded, and
-//! a process that is killed at any instruction blocks nobody and leaks nothing after a reap.
-//! Routing, finishing, publishing and looking wait for no other process. Two things do, for a limited time:
-//! opening waits up to 200 ms, and joining some tens, for a reap that another process has begun; and a
-//! process that adds or removes an engine, or changes its weight or caps, waits up to five seconds for another
-//! one that does ([`Error::Busy`]). In a process that forks, these calls wait for the forks of other threads,
-//! 300 ms at a time. docs/contract.md has all rules, with their limits.
+//! [`docs`] has the guarantees, the limits, the costs and the internals.
 
 #[cfg(not(all(
     target_os = "linux",
@@ -165,3 +160,82 @@ pub use table::{
     MAX_FRONTENDS, MAX_IN_FLIGHT, MAX_NAME_LEN, Options, PathState, Reaped, Reaper, Refusals,
     Table,
 };
+
+pub mod docs {
+    //! Pages about the library as a whole: [guarantees], [limits], [performance] and [internals].
+
+    pub mod guarantees {
+        #![doc = include_str!("../docs/contract.md")]
+    }
+
+    pub mod limits {
+        //! The most that a table can hold, and the cases in which a call waits or a rule does not hold.
+        //!
+        //! # Sizes
+        //!
+        //! | of | most | |
+        //! |---|---|---|
+        //! | engines of a table | 4,096 | [`MAX_ENGINES`](crate::MAX_ENGINES); fixed at creation by [`max_engines`](crate::Options::max_engines) |
+        //! | frontends of a table | 4,095 | [`MAX_FRONTENDS`](crate::MAX_FRONTENDS), for `max_frontends * (threads + 1)` lanes |
+        //! | requests in flight on an engine | 1,048,575 | [`MAX_IN_FLIGHT`](crate::MAX_IN_FLIGHT) |
+        //! | tokens in flight on an engine | 4,294,967,295 | then [`RouteError::Saturated`](crate::RouteError::Saturated) |
+        //! | bytes of an engine's name | 232 | [`MAX_NAME_LEN`](crate::MAX_NAME_LEN) |
+        //! | requests in a statistic | 131,071 | which stands for that and more |
+        //!
+        //! # Calls that wait
+        //!
+        //! Routing, finishing, publishing, [`view`](crate::Table::view) and
+        //! [`read_stats`](crate::Table::read_stats) wait for no other process. These calls do, for a limited time:
+        //!
+        //! - Opening waits up to 200 ms, and joining some tens of milliseconds, for another process's reap.
+        //! - A process that adds, removes or changes engines, or applies options, waits up to five seconds for
+        //!   another one that does ([`Error::Busy`](crate::Error::Busy)).
+        //! - In a process that forks, calls that open descriptors wait for the forks of other threads, 300 ms at
+        //!   a time.
+        //! - More threads than [`threads`](crate::Options::threads) share one lane of a frontend, and wait while
+        //!   another thread has an operation in it.
+        //!
+        //! # Platforms
+        //!
+        //! Linux on x86-64 and little-endian aarch64: the library needs open-file-description locks,
+        //! `MADV_WIPEONFORK` and 64-bit atomics in shared memory. The file belongs on a tmpfs such as `/dev/shm`.
+        //! All processes of a table run on one host, with one version of the file's format.
+        //!
+        //! # Trust
+        //!
+        //! A process that may write the file may write any counts into it. The library checks all that it reads for
+        //! bounds, so a forged or damaged file cannot lead it out of its memory. A file that another program cuts
+        //! short while it is mapped ends the process by SIGBUS; [`memfd`](crate::Options::memfd) seals its size.
+    }
+
+    pub mod performance {
+        //! The costs of the main calls. docs/performance.md has figures, and how they were measured.
+        //!
+        //! | call | system calls | atomic read-modify-writes | loads |
+        //! |---|---|---|---|
+        //! | [`route`](crate::Frontend::route) | none | 1, without another process's interference | 1 or 2 for each engine |
+        //! | the same under a cap of the table | none | 3 | 2 for each engine |
+        //! | the same if all engines are at their caps | 1 for each living frontend, 100 times a second at most | | |
+        //! | dropping a [`Permit`](crate::Permit) | none | 1, without another process's interference | |
+        //! | [`publish`](crate::Publisher::publish) | none | none | 2 stores for each engine |
+        //! | [`read_stats`](crate::Table::read_stats) | none | none | 1 for each engine |
+        //! | [`Permit::engine`](crate::Permit::engine) | none | none | 2 |
+        //! | [`view`](crate::Table::view) | 1 for each frontend | none | allocates |
+        //! | [`join`](crate::Table::join) | some 25 | | |
+        //! | [`reap`](crate::Table::reap) | 1 for each living frontend | | |
+        //! | [`apply`](crate::Table::apply) | some 10 | 2 for each engine | |
+        //!
+        //! An attempt to place or finish a request fails only because another operation took effect on the same
+        //! engine, and is made again: the calls are lock-free.
+        //!
+        //! Equal weights, no pressure on a KV cache and a request without a say take the fast way. Weights, pressure,
+        //! [`pin`](crate::Request::pin), [`prefer`](crate::Request::prefer) and
+        //! [`exclude`](crate::Request::exclude) take a slower one, which reads each engine's limits as well.
+        //!
+        //! `headcount bench` measures a host.
+    }
+
+    pub mod internals {
+        #![doc = include_str!("../docs/architecture.md")]
+    }
+}
