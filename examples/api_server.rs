@@ -67,10 +67,10 @@ type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Resu
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let options = Options::parse();
-    match options.worker {
-        true => work().await,
-        false => supervise(options).await,
+    if options.worker {
+        return work().await;
     }
+    supervise(options).await
 }
 
 /// The parent opens what the workers share, starts them, and starts another one when one ends.

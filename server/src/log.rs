@@ -52,17 +52,18 @@ pub(crate) fn hurry() {
 /// took nothing while this waited for the other one is not waited for again.
 pub(crate) fn finish() {
     let start = Instant::now();
-    let limits = match IS_HURRIED.load(Relaxed) {
-        true => FinishLimits {
+    let limits = if IS_HURRIED.load(Relaxed) {
+        FinishLimits {
             start,
             unread: AT_ONCE,
             in_all: LAST_LINES,
-        },
-        false => FinishLimits {
+        }
+    } else {
+        FinishLimits {
             start,
             unread: UNREAD,
             in_all: LAST_LINES,
-        },
+        }
     };
     // Standard error says what is missing in standard output.
     let left = OUTPUT.finish(limits);
@@ -171,9 +172,10 @@ impl Stream {
     /// Reports on standard error what is missing in this stream.
     fn report(&'static self, what: Arguments<'_>) -> bool {
         let line = format!("{PROGRAM}process {}: {}: {what}", id(), self.name);
-        match std::ptr::eq(self, &ERRORS) {
-            true => self.write(&format!("{line}\n")).is_ok(),
-            false => ERRORS.push(&line),
+        if std::ptr::eq(self, &ERRORS) {
+            self.write(&format!("{line}\n")).is_ok()
+        } else {
+            ERRORS.push(&line)
         }
     }
 
@@ -181,9 +183,10 @@ impl Stream {
     fn write(&self, line: &str) -> io::Result<()> {
         let mut left = line.as_bytes();
         while !left.is_empty() {
-            let written = match std::ptr::eq(self, &ERRORS) {
-                true => write(io::stderr().as_fd(), left),
-                false => write(io::stdout().as_fd(), left),
+            let written = if std::ptr::eq(self, &ERRORS) {
+                write(io::stderr().as_fd(), left)
+            } else {
+                write(io::stdout().as_fd(), left)
             };
             match written {
                 Ok(length) => left = &left[length..],

@@ -231,12 +231,13 @@ fn path(text: &str) -> Result<String, String> {
             digits.is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit)) && has_plain(part)
         });
     let is_path = text.starts_with('/') && is_encoded;
-    match is_path && text.parse::<PathAndQuery>().is_ok() {
-        true => Ok(text.to_owned()),
-        false => Err(
+    if is_path && text.parse::<PathAndQuery>().is_ok() {
+        Ok(text.to_owned())
+    } else {
+        Err(
             "expected a path that begins with /, encoded as in a URL: /%C3%A4 for /\u{e4}, /%25 for /%"
                 .to_owned(),
-        ),
+        )
     }
 }
 

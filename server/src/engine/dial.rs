@@ -126,9 +126,12 @@ impl Dialer {
             Some(Err(why)) => return Err(DialError::NoAddress(io::Error::other(why))),
             None => self.by_name(&address).await?,
         };
-        let stream = stream.map_err(|error| match is_of_this_host(&error) {
-            true => DialError::ThisHost(error),
-            false => DialError::Engine(error),
+        let stream = stream.map_err(|error| {
+            if is_of_this_host(&error) {
+                DialError::ThisHost(error)
+            } else {
+                DialError::Engine(error)
+            }
         })?;
         self.keepalive.apply(&stream);
         Ok(stream)

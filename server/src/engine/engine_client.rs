@@ -110,9 +110,10 @@ impl EngineClient {
             match error.take_message().or(copy) {
                 Some(again) if used_before => {
                     message = again;
-                    idle = match is_unsent {
-                        true => self.idle.take(engine),
-                        false => None,
+                    idle = if is_unsent {
+                        self.idle.take(engine)
+                    } else {
+                        None
                     };
                 }
                 again => {

@@ -107,9 +107,10 @@ impl Resolver {
         let Some(known) = all.get_mut(name) else {
             return Lookup::Failed(String::new());
         };
-        let wait = match known.addresses.is_empty() {
-            true => TRY_AGAIN.min(self.fresh),
-            false => self.fresh,
+        let wait = if known.addresses.is_empty() {
+            TRY_AGAIN.min(self.fresh)
+        } else {
+            self.fresh
         };
         if known.running.is_none() && known.asked.is_none_or(|asked| asked.elapsed() >= wait) {
             let (end, ended) = watch::channel(());
@@ -182,9 +183,10 @@ impl CachedName {
     fn fail(&mut self, name: &str, why: &str) {
         let why = format!("looking up {name}: {why}");
         if self.failure.is_none() {
-            let then = match self.addresses.is_empty() {
-                true => "its requests go to other engines until an address is found",
-                false => "its last addresses stay in use",
+            let then = if self.addresses.is_empty() {
+                "its requests go to other engines until an address is found"
+            } else {
+                "its last addresses stay in use"
             };
             say(format_args!("{why}; {then}"));
         }

@@ -137,9 +137,10 @@ impl ErrorResponse {
 
     pub(crate) fn into_response(self) -> Response<Full<Bytes>> {
         let status = self.status();
-        let kind = match status.is_client_error() {
-            true => "invalid_request_error",
-            false => "server_error",
+        let kind = if status.is_client_error() {
+            "invalid_request_error"
+        } else {
+            "server_error"
         };
         let error = serde_json::json!({"error": {
             "message": self.to_string(),

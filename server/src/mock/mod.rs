@@ -86,9 +86,10 @@ pub(crate) async fn start(count: usize) -> Result<(Vec<EngineEntry>, Mocks), Err
 pub(crate) async fn end(mocks: Mocks, at_once: bool) {
     for (mut mock, lifeline) in mocks {
         drop(lifeline);
-        match at_once {
-            true => _ = mock.kill().await,
-            false => child::finish(&mut mock, Duration::ZERO).await,
+        if at_once {
+            _ = mock.kill().await
+        } else {
+            child::finish(&mut mock, Duration::ZERO).await
         }
     }
 }
@@ -261,9 +262,10 @@ impl InBatch {
 impl Drop for InBatch {
     fn drop(&mut self) {
         self.engine.running.fetch_sub(1, Relaxed);
-        let counted = match self.done {
-            true => &self.engine.served,
-            false => &self.engine.aborted,
+        let counted = if self.done {
+            &self.engine.served
+        } else {
+            &self.engine.aborted
         };
         counted.fetch_add(1, Relaxed);
     }

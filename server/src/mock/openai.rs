@@ -81,9 +81,10 @@ impl MockRequest {
             return Err(serde_json::Error::custom(said));
         }
         let number = NUMBER.fetch_add(1, Relaxed);
-        let id = match is_chat {
-            true => format!("chatcmpl-{number}"),
-            false => format!("cmpl-{number}"),
+        let id = if is_chat {
+            format!("chatcmpl-{number}")
+        } else {
+            format!("cmpl-{number}")
         };
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         Ok(Self {
@@ -112,9 +113,10 @@ impl MockRequest {
         let text = WORD.repeat(self.tokens as usize);
         let choice = |index| {
             let mut choice = json!({"index": index, "finish_reason": "length", "logprobs": null});
-            match self.is_chat {
-                true => choice["message"] = json!({"role": "assistant", "content": text}),
-                false => choice["text"] = json!(text),
+            if self.is_chat {
+                choice["message"] = json!({"role": "assistant", "content": text})
+            } else {
+                choice["text"] = json!(text)
             }
             choice
         };

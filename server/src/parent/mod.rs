@@ -188,9 +188,10 @@ impl Running<'_> {
 
 /// Writes a line to standard output, or to standard error if standard output is for the access log.
 fn announce(options: &Options, line: Arguments<'_>) {
-    match options.access_log {
-        true => say(line),
-        false => tell(line),
+    if options.access_log {
+        say(line)
+    } else {
+        tell(line)
     }
 }
 

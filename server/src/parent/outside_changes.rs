@@ -44,9 +44,12 @@ impl Configuration {
         let mut say =
             |change| lines.push(format!("another process has changed the table: {change}"));
         let in_vain = |cap: Option<u32>| cap.is_some() && !counts_tokens;
-        let remark = |change: String, cap| match in_vain(cap) {
-            true => format!("{change}; {NOT_COUNTED}"),
-            false => change,
+        let remark = |change: String, cap| {
+            if in_vain(cap) {
+                format!("{change}; {NOT_COUNTED}")
+            } else {
+                change
+            }
         };
         let [requests, tokens] = changes_of_caps(before.total, self.total);
         if let Some(change) = requests {
@@ -57,9 +60,10 @@ impl Configuration {
         }
         for (name, now) in &self.engines {
             let Some(old) = before.engines.get(name) else {
-                say(match in_vain(now.max_tokens) {
-                    true => format!("engine {name}: added, with a cap in tokens; {NOT_COUNTED}"),
-                    false => format!("engine {name}: added"),
+                say(if in_vain(now.max_tokens) {
+                    format!("engine {name}: added, with a cap in tokens; {NOT_COUNTED}")
+                } else {
+                    format!("engine {name}: added")
                 });
                 continue;
             };

@@ -70,9 +70,10 @@ fn health(pages: &Pages) -> Response<Full<Bytes>> {
         "workers": view.frontends.iter().filter(|f| f.alive).count(),
         "engines": engines.collect::<Vec<_>>(),
     });
-    let status = match is_well {
-        true => StatusCode::OK,
-        false => StatusCode::SERVICE_UNAVAILABLE,
+    let status = if is_well {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
     };
     json(status, &content)
 }

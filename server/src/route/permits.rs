@@ -5,7 +5,7 @@ use crate::message::upload::Upload;
 use crate::route::Router;
 use crate::route::json;
 use crate::route::prompt::Prompt;
-use crate::route::room::{Largest, Room};
+use crate::route::room::{LargestRequest, Room};
 use headcount::{Cap, EngineId, Permit, Request, RouteError};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
@@ -98,7 +98,7 @@ impl RoutingHints {
             }
             Err(NoRoom::Full { .. }) => {}
         }
-        let most = Largest::of(router, self.requests);
+        let most = LargestRequest::of(router, self.requests);
         if self.requests > most.requests {
             return Err(ErrorResponse::TooManySequences {
                 asked: self.requests.into(),

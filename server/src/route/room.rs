@@ -66,21 +66,22 @@ pub(crate) fn check(router: &Router) -> Result<(), ErrorResponse> {
             && left(engine.tokens.into(), engine.max_tokens) > 0
     });
     let (requests, tokens) = left_in_all(&view);
-    match has_room && requests > 0 && tokens > 0 {
-        true => Ok(()),
-        false => Err(refusal),
+    if has_room && requests > 0 && tokens > 0 {
+        Ok(())
+    } else {
+        Err(refusal)
     }
 }
 
 /// The largest request that ever has room, when no other request is in flight.
 #[derive(Debug)]
-pub(crate) struct Largest {
+pub(crate) struct LargestRequest {
     pub(crate) requests: u32,
     /// At engines that have room for its sequences.
     pub(crate) tokens: u32,
 }
 
-impl Largest {
+impl LargestRequest {
     pub(crate) fn of(router: &Router, requests: u32) -> Self {
         let view = router.table.view();
         let or_total = |most: Option<u32>, total: Option<u32>| {

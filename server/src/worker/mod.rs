@@ -186,12 +186,13 @@ impl Worker {
             idle: self.options.keepalive_timeout,
             head: self.options.client_idle_timeout,
         };
-        let limits = match is_spare {
-            false => limits,
-            true => SilenceLimits {
+        let limits = if is_spare {
+            SilenceLimits {
                 idle: SHORT,
                 head: SHORT.min(limits.head),
-            },
+            }
+        } else {
+            limits
         };
         let worker = Arc::clone(self);
         tokio::spawn(async move {
@@ -224,9 +225,10 @@ impl Worker {
     ) -> Result<Response<RecordedBody<Reply>>, ClientLeft> {
         let id = headers::request_id(request.headers_mut());
         let record = (self.recorder).begin(&phase, client.address(), &mut request);
-        let mut response = match is_spare {
-            false => proxy::answer(self, client, request).await?,
-            true => self.answer_briefly(request),
+        let mut response = if is_spare {
+            self.answer_briefly(request)
+        } else {
+            proxy::answer(self, client, request).await?
         };
         response.headers_mut().insert(headers::REQUEST_ID, id);
         Ok(record.answered(response))

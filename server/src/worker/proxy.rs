@@ -84,9 +84,10 @@ fn check(worker: &Worker, head: &Parts, body: &Incoming) -> Result<(), ErrorResp
     if body.size_hint().lower() > limit {
         return Err(upload::UploadError::TooLarge { limit }.into());
     }
-    match framing::is_expecting(head) {
-        true => room::check(&worker.router),
-        false => Ok(()),
+    if framing::is_expecting(head) {
+        room::check(&worker.router)
+    } else {
+        Ok(())
     }
 }
 

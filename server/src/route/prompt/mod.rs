@@ -45,9 +45,10 @@ impl Prompt {
         if found.is_too_deep {
             return Err(TOO_DEEP);
         }
-        Ok(match found.is_json && found.has_prompt {
-            true => found.prompt(),
-            false => Self::unread(body, body.len() as u64, beginning),
+        Ok(if found.is_json && found.has_prompt {
+            found.prompt()
+        } else {
+            Self::unread(body, body.len() as u64, beginning)
         })
     }
 

@@ -28,9 +28,10 @@ impl Elements {
     /// Counts the prompts, if only texts and lists are prompts. Numbers are the tokens of one prompt, and
     /// objects its parts.
     pub(super) fn if_texts(self) -> u64 {
-        match self.texts == self.count {
-            true => self.each(),
-            false => 1,
+        if self.texts == self.count {
+            self.each()
+        } else {
+            1
         }
     }
 }
@@ -67,9 +68,10 @@ impl<'a> Part<'a> {
 
     fn check_depth<E: Error>(&mut self) -> Result<(), E> {
         self.found.is_too_deep = self.levels >= MOST_LEVELS;
-        match self.found.is_too_deep {
-            true => Err(E::custom("nested too deeply")),
-            false => Ok(()),
+        if self.found.is_too_deep {
+            Err(E::custom("nested too deeply"))
+        } else {
+            Ok(())
         }
     }
 

@@ -230,8 +230,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "want of descriptors is an engine's fault",
         "server/src/engine/dial.rs",
         &[(
-            "match is_of_this_host(&error) {",
-            "match is_of_this_host(&error) && error.kind() == io::ErrorKind::AddrNotAvailable {",
+            "if is_of_this_host(&error) {",
+            "if is_of_this_host(&error) && error.kind() == io::ErrorKind::AddrNotAvailable {",
         )],
         Catcher::Test("http", "want_of_descriptors"),
     ),

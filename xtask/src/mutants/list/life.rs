@@ -126,10 +126,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "standard output has more than the access log",
         "server/src/parent/mod.rs",
-        &[(
-            "        true => say(line),\n",
-            "        true => tell(line),\n",
-        )],
+        &[("        say(line)\n", "        tell(line)\n")],
         Catcher::Test("http", "standard_output_has_nothing_but"),
     ),
     fault(
