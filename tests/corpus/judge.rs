@@ -37,8 +37,8 @@ const OF_FRONTS: [&str; 11] = [
     "x-request-id",
 ];
 
-/// Acts a case at a front, and finds the faults of `headcount-server`. `before` is the recorded observation: it says
-/// only how long to wait for what may not come.
+/// Acts a case at a front, and finds the faults of `headcount-server`. `before` is the recorded
+/// observation: it says only how long to wait for what may not come.
 pub(crate) fn observe(
     case: &Arc<Case>,
     kind: Kind,

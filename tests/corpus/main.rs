@@ -1,14 +1,14 @@
 //! Odd requests and odd answers, sent through nginx, HAProxy and `headcount-server` in one run.
 //!
-//! `headcount-server` has to take a case as nginx or HAProxy takes it, or the case gives the reason, which goes into
-//! docs/server.md. Whatever the others do: no answer is short and looks whole, no engine can read a
-//! request as two, an engine learns when its client leaves, and every count returns to zero. If nginx or
+//! `headcount-server` has to take a case as nginx or HAProxy takes it, or the case gives the reason, which
+//! goes into docs/server.md. Whatever the others do: no answer is short and looks whole, no engine can read
+//! a request as two, an engine learns when its client leaves, and every count returns to zero. If nginx or
 //! HAProxy is not installed, their recorded observations count.
 //!
 //! - `case`: a case. There are these: `heads`, `framing` and `bodies` of requests, `leaving` of clients,
 //!   `reply_framing` and other `replies` of engines, and their `moments`.
-//! - `fronts`: starts nginx, HAProxy and `headcount-server`. `client` and `engine` act a case before and behind one,
-//!   by `wire` and `message`.
+//! - `fronts`: starts nginx, HAProxy and `headcount-server`. `client` and `engine` act a case before and
+//!   behind one, by `wire` and `message`.
 //! - `judge`: observations in a form that can be compared, and faults.
 //! - `record`: the recorded observations. `HEADCOUNT_CORPUS=record` writes them anew, with the table in the
 //!   documentation; `HEADCOUNT_CORPUS=WORDS` acts only cases whose name contains these.

@@ -17,7 +17,7 @@ fn post(deployment: &Deployment, fields: &str) -> Stream {
 fn counted(deployment: &Deployment, engines: &[MockEngine], fields: &str) -> (u32, u32) {
     let stream = post(deployment, fields);
     // The engine gets the request after all places are taken.
-    eventually("its arrival at an engine", || {
+    eventually("the request's arrival at an engine", || {
         engines
             .iter()
             .map(|engine| engine.stat("running"))
@@ -117,9 +117,9 @@ fn several_are_placed_at_one_engine_or_not_at_all() {
     assert_eq!(four.status(), 503, "five are free, but nowhere four");
     assert_eq!(free(&deployment), [2, 3]);
     let three = post(&deployment, "\"prompt\":\"x\",\"n\":3");
-    eventually("its places", || free(&deployment) == [0, 2]);
+    eventually("the request's places", || free(&deployment) == [0, 2]);
     let two = post(&deployment, "\"prompt\":[\"x\",\"y\"]");
-    eventually("its places", || free(&deployment) == [0, 0]);
+    eventually("the request's places", || free(&deployment) == [0, 0]);
     // More than the engines ever have room for.
     let mut five = post(&deployment, "\"prompt\":\"x\",\"n\":5");
     assert_eq!(five.status(), 413);
@@ -132,7 +132,7 @@ fn several_are_placed_at_one_engine_or_not_at_all() {
     deployment.settles();
     assert_eq!(post(&deployment, "\"prompt\":\"x\",\"n\":5").status(), 413);
     let four = post(&deployment, "\"prompt\":\"x\",\"n\":4");
-    eventually("its places", || free(&deployment) == [0, 4]);
+    eventually("the request's places", || free(&deployment) == [0, 4]);
     drop(four);
     deployment.settles();
 }
@@ -147,14 +147,14 @@ fn a_full_engine_that_seems_less_loaded_does_not_hide_one_with_room() {
     let deployment = Deployment::start(&[], &options);
     for _ in 0..4 {
         let stream = post(&deployment, "\"prompt\":\"x\",\"n\":3");
-        eventually("its places", || deployment.in_flight() == [0, 3]);
+        eventually("the request's places", || deployment.in_flight() == [0, 3]);
         drop(stream);
         deployment.settles();
     }
     let refusals = || deployment.table.view().refusals_total.total();
     assert_eq!(refusals(), 0, "nothing was refused");
     let stream = post(&deployment, "\"prompt\":\"x\",\"n\":99");
-    eventually("its places", || deployment.in_flight() == [0, 99]);
+    eventually("the request's places", || deployment.in_flight() == [0, 99]);
     assert_eq!(post(&deployment, "\"prompt\":\"x\",\"n\":3").status(), 503);
     assert_eq!(refusals(), 1, "and this is one");
     drop(stream);
@@ -218,7 +218,7 @@ fn batches_that_never_fit_keep_no_request_from_its_place() {
         for _ in 0..300 {
             assert_eq!(complete(&agent(), &url, 1).unwrap().0, 200);
             // The place of the last one is given back when its answer is passed on.
-            eventually("its return", || deployment.total() == 0);
+            eventually("the return of the place", || deployment.total() == 0);
         }
         drop(stop);
     });
@@ -244,7 +244,7 @@ fn an_estimate_has_to_fit_where_all_its_requests_do() {
     // Only the first engine has room for five requests, so they count ten tokens at most.
     let prompt = "x".repeat(400);
     let five = post(&deployment, &format!("\"prompt\":\"{prompt}\",\"n\":5"));
-    eventually("its places", || deployment.in_flight() == [5, 0]);
+    eventually("the request's places", || deployment.in_flight() == [5, 0]);
     assert_eq!(deployment.table.view().engines[0].tokens, 10);
     drop(five);
     deployment.settles();
@@ -280,15 +280,17 @@ fn no_request_fills_an_engine_that_has_no_cap() {
     // By its text, 2^32 tokens.
     let text = "x".repeat(1 << 20);
     let large = post(&deployment, &format!("\"prompt\":\"{text}\",\"n\":16384"));
-    eventually("its places", || counts() == (16_384, 1 << 28));
+    eventually("the request's places", || counts() == (16_384, 1 << 28));
     let small = post(&deployment, "\"prompt\":\"1234\"");
-    eventually("its place", || counts() == (16_385, (1 << 28) + 1));
+    eventually("the request's place", || {
+        counts() == (16_385, (1 << 28) + 1)
+    });
     drop((large, small));
     deployment.settles();
     // A prompt alone is counted as it is.
     let text = "x".repeat(4 << 20);
     let one = post(&deployment, &format!("\"prompt\":\"{text}\""));
-    eventually("its place", || counts() == (1, 1 << 20));
+    eventually("the request's place", || counts() == (1, 1 << 20));
     drop(one);
     deployment.settles();
 }

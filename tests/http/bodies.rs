@@ -62,7 +62,7 @@ fn a_body_that_comes_late_is_counted_with_all_its_tokens() {
         assert_eq!(deployment.total(), 0);
         late.more(&format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()))
             .unwrap();
-        eventually("its being counted", || deployment.total() == 1);
+        eventually("a count of one", || deployment.total() == 1);
         assert_eq!(deployment.table.view().engines[0].tokens, 8_000);
         let mut other = Stream::post(deployment.address, &body);
         assert_eq!(other.status(), 503, "the cap holds");
@@ -79,7 +79,7 @@ fn tokens_of(deployment: &Deployment, pieces: &[String]) -> u32 {
         thread::sleep(Duration::from_millis(10));
         stream.more(piece).unwrap();
     }
-    eventually("its being counted", || deployment.total() == 1);
+    eventually("a count of one", || deployment.total() == 1);
     deployment.table.view().engines[0].tokens
 }
 
@@ -201,7 +201,7 @@ fn a_client_that_keeps_an_engine_waiting_is_cut_off_and_the_engine_not_blamed() 
     // The client sends nothing more, or a byte now and then: the sum of its pauses counts.
     for drips in [false, true] {
         let mut stream = Stream::send(deployment.address, &format!("{LONG}{}", "x".repeat(2_000)));
-        eventually("its place", || deployment.total() == 1);
+        eventually("the request's place", || deployment.total() == 1);
         let start = Instant::now();
         while drips && deployment.total() == 1 {
             let _ = stream.more("x");

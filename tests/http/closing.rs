@@ -25,7 +25,7 @@ const CLOSING: &str =
 /// Starts a client that reads nothing yet, while the server has its whole answer.
 fn reader(deployment: &Deployment, request: &str) -> Stream {
     let stream = Stream::send_from_afar(deployment.address, request);
-    eventually("its admission", || {
+    eventually("the request's admission", || {
         deployment.table.view().engines[0].admitted_total == 1
     });
     deployment.settles();
@@ -65,7 +65,7 @@ fn an_answer_on_a_connection_that_is_kept_gets_to_a_slow_client_when_the_deploym
     let rest = stream.rest_unless_reset().unwrap();
     assert_eq!(rest.len(), 200_000, "the rest of one answer");
     drop(stream);
-    eventually("the end", || deployment.ended().is_some());
+    eventually("the end of the server", || deployment.ended().is_some());
     assert!(deployment.ended().unwrap().success());
 }
 
@@ -89,7 +89,9 @@ fn a_client_that_does_not_close_its_side_keeps_its_connection_for_a_while_only()
     let does_not = Stream::send_from_afar(deployment.address, CLOSING);
     assert_eq!(reads.rest_unless_reset().unwrap().len(), 10);
     deployment.settles();
-    eventually("the end of both", || connections(&deployment) == 0);
+    eventually("the end of both processes", || {
+        connections(&deployment) == 0
+    });
     drop((reads, does_not));
 }
 
@@ -116,5 +118,5 @@ fn connections_that_are_being_closed_keep_no_client_out_and_hold_up_no_end() {
         200
     );
     signal(deployment.pid(), libc::SIGTERM);
-    eventually("the end", || deployment.ended().is_some());
+    eventually("the end of the server", || deployment.ended().is_some());
 }

@@ -88,7 +88,7 @@ fn counts_are_those_of_all_workers_and_survive_each_of_them() {
     }
     for worker in deployment.workers() {
         signal(worker, libc::SIGKILL);
-        eventually("another", || {
+        eventually("another worker", || {
             let workers = deployment.workers();
             workers.len() == 4 && !workers.contains(&worker)
         });
@@ -117,7 +117,7 @@ fn a_line_about_a_request_has_its_id() {
             .status(),
         503
     );
-    eventually("a line with it", || {
+    eventually("a log line with the cap", || {
         let log = deployment.log();
         log.contains("is down: ") && log.contains("(request the-id)")
     });

@@ -344,7 +344,7 @@ impl Drop for StopClients<'_> {
 /// Stops a process with SIGSTOP, and waits until it has stopped.
 pub(crate) fn stop(pid: i32) {
     signal(pid, libc::SIGSTOP);
-    eventually("its stopping", || state(pid) == Some('T'));
+    eventually("the stop of the process", || state(pid) == Some('T'));
 }
 
 /// Returns a loopback address of its own with port 0. No other process takes the port when it is given

@@ -103,7 +103,7 @@ fn that_connections_cannot_be_accepted_is_said_once_and_not_each_time() {
     for _ in 0..4 {
         let before = descriptors(worker, 3);
         let mut waiting = Stream::send(deployment.address, "GET /live HTTP/1.1\r\nHost: t\r\n\r\n");
-        eventually("a line about it", || said() >= 1);
+        eventually("a log line about the failure", || said() >= 1);
         // It is tried again meanwhile.
         thread::sleep(Duration::from_millis(200));
         descriptors(worker, before);

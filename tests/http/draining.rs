@@ -20,7 +20,7 @@ fn an_engine_that_is_drained_while_a_worker_tries_to_reach_it_is_not_down() {
     let _queued = TcpStream::connect(address).unwrap();
     let deployment = Deployment::start(&[address], &["--connect-timeout", "2"]);
     let mut stream = Stream::post(deployment.address, "{}");
-    eventually("its being sent there", || deployment.total() == 1);
+    eventually("the request's arrival", || deployment.total() == 1);
     let table = Table::open(deployment.table_path()).unwrap();
     table.drain(0).unwrap();
     assert_eq!(stream.status(), 503);

@@ -137,7 +137,7 @@ fn an_engine_that_closes_the_connection_with_its_answer_to_a_probe_is_back() {
     told.send(()).unwrap();
     has_closed.recv().unwrap();
     signal(deployment.pid(), libc::SIGCONT);
-    eventually("its return", || {
+    eventually("the engine's return", || {
         assert!(is_asked.try_recv().is_err(), "once is enough");
         deployment.state(engine) == Some(EngineState::Active)
     });
@@ -365,18 +365,22 @@ fn a_row_that_is_no_address_is_marked_down_and_said_once() {
             .unwrap()
             .0
     };
-    eventually("its being found out", || {
+    eventually("the engine's state down", || {
         assert_eq!(ask(), 200, "the other one answers");
         is_down()
     });
     let why = "gpu-7 is down: \"gpu-7\" does not start with http://; an engine is http://HOST:PORT";
-    eventually("a line about it", || deployment.log().contains(why));
+    eventually("a log line about the engine", || {
+        deployment.log().contains(why)
+    });
     for _ in 0..20 {
         assert_eq!(ask(), 200);
     }
     assert_eq!(deployment.log().matches("gpu-7 is down").count(), 1);
     let stays =
         "gpu-7: active, now down; its name is not an address, so it stays down until it is removed";
-    eventually("what becomes of it", || deployment.log().contains(stays));
+    eventually("a log line about its fate", || {
+        deployment.log().contains(stays)
+    });
     assert!(is_down(), "probes do not bring it up");
 }

@@ -140,7 +140,7 @@ fn a_client_whose_host_is_gone_does_not_keep_its_place() {
             let deployment = Deployment::start_at(&listen, &[engine], &OPTIONS);
             let server: SocketAddr = deployment.address;
             let waiting: TcpStream = host.act(move || Stream::post(server, "{}").into_connection());
-            eventually("the request's being there", || deployment.total() == 1);
+            eventually("the request's arrival", || deployment.total() == 1);
             host.goes_dark();
             deployment.settles();
             drop(waiting);

@@ -17,7 +17,7 @@ fn begin_streams(deployment: &Deployment, count: usize) -> Vec<Stream> {
 
 /// Sends requests until a worker has found that the engine is down.
 fn find_down(deployment: &Deployment, dead: SocketAddr) {
-    eventually("its being found down", || {
+    eventually("the engine's state down", || {
         let answer = complete(&agent(), &deployment.url("/v1/completions"), 1);
         assert_eq!(answer.unwrap().0, 200, "another one answers");
         deployment.state(dead) == Some(EngineState::Down)
@@ -52,7 +52,7 @@ fn workers_are_killed(count: usize) {
     for worker in dead {
         signal(worker.pid as i32, libc::SIGKILL);
     }
-    eventually("the return of what the dead had", || {
+    eventually("the return of the dead workers' requests", || {
         u64::from(deployment.total()) == survive
     });
     println!("counts were exact {:?} after the kill", killed.elapsed());
@@ -67,9 +67,7 @@ fn workers_are_killed(count: usize) {
             .map(|engine| engine.stat("running"))
             .sum::<u64>()
     };
-    eventually("the engines' learning of the death", || {
-        running() == survive
-    });
+    eventually("the engines' notice of the death", || running() == survive);
 
     // No engine has made more tokens for a request until now, so a client that gets one more is still served.
     let most = start.elapsed().as_millis() / 20 + 1;
@@ -96,7 +94,7 @@ fn capacity_is_back_after_workers_that_held_it_were_killed() {
         for worker in deployment.workers() {
             signal(worker, libc::SIGKILL);
         }
-        eventually("the return of all", || deployment.total() == 0);
+        eventually("the return of all places", || deployment.total() == 0);
         deployment.wait_for_workers();
         drop(streams);
         // The table knows of the deaths before the engines have read that their connections are closed.
@@ -165,7 +163,7 @@ fn no_connection_is_refused_while_workers_are_killed() {
             signal(busiest, libc::SIGKILL);
             // Its requests stay counted until the reap. Until then it is shown as dead.
             let mut had = 0;
-            eventually("the end of it", || {
+            eventually("the reap of the worker", || {
                 let mut frontends = deployment.table.view().frontends.into_iter();
                 let dead = frontends.find(|f| f.pid as i32 == busiest);
                 had = had.max(dead.as_ref().map_or(0, |dead| dead.in_flight));
@@ -190,7 +188,9 @@ fn an_engine_that_is_killed_is_down_for_all_until_it_is_back() {
     let mut streams = begin_streams(&deployment, 12);
     assert_eq!(deployment.in_flight(), [4; 3]);
     let dead = engines.remove(0).kill();
-    eventually("the end of its streams", || deployment.total() == 8);
+    eventually("the end of the worker's streams", || {
+        deployment.total() == 8
+    });
     let url = deployment.url("/v1/completions");
     for _ in 0..30 {
         assert_eq!(
@@ -203,12 +203,12 @@ fn an_engine_that_is_killed_is_down_for_all_until_it_is_back() {
     assert_eq!(deployment.in_flight().len(), 3);
 
     engines.push(MockEngine::again(dead, "0.02"));
-    eventually("its return", || {
+    eventually("the engine's return", || {
         deployment.state(dead) == Some(EngineState::Active)
     });
     streams.extend(begin_streams(&deployment, 4));
     // Of an answer that was read to its end, the permit may be there for a moment longer.
-    eventually("the newcomer's taking what others have too much", || {
+    eventually("the new engine's share", || {
         deployment.in_flight() == [4; 3]
     });
     drop(streams);
@@ -225,7 +225,7 @@ fn an_engine_comes_back_though_who_found_it_down_has_died() {
         signal(worker, libc::SIGKILL);
     }
     engines.push(MockEngine::again(dead, "0.002"));
-    eventually("its return", || {
+    eventually("the engine's return", || {
         deployment.state(dead) == Some(EngineState::Active)
     });
     deployment.wait_for_workers();
@@ -249,7 +249,7 @@ fn without_any_engine_requests_are_refused_and_health_says_so() {
     };
     assert_eq!(health(), 503);
     engines.push(MockEngine::again(dead, "0.002"));
-    eventually("its return", || health() == 200);
+    eventually("the engine's return", || health() == 200);
     assert_eq!(
         complete(&agent(), &deployment.url("/v1/completions"), 1)
             .unwrap()
@@ -314,7 +314,7 @@ fn the_next_deployment_finds_a_table_that_works() {
         200
     );
     engines.push(MockEngine::again(dead, "0.002"));
-    eventually("its return", || {
+    eventually("the engine's return", || {
         deployment.state(dead) == Some(EngineState::Active)
     });
     deployment.settles();
@@ -332,7 +332,7 @@ fn sigterm_finishes_what_is_in_flight_and_refuses_what_comes() {
     for stream in &mut short {
         assert!(stream.rest().1, "what is in flight is finished");
     }
-    eventually("the end of all", || {
+    eventually("the end of all processes", || {
         deployment.table.view().frontends.is_empty()
     });
     assert_eq!(deployment.in_flight(), [0, 0]);

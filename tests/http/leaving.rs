@@ -112,7 +112,7 @@ fn an_engine_that_has_finished_is_free_though_its_client_does_not_read() {
     let deployment = Deployment::start(&[engine], &["--workers=1"]);
     let get = "GET / HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n";
     let mut stream = Stream::send_from_afar(deployment.address, get);
-    eventually("its admission", || {
+    eventually("the request's admission", || {
         deployment.table.view().engines[0].admitted_total == 1
     });
     let start = Instant::now();

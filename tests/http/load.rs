@@ -287,7 +287,7 @@ fn prompts_meet_elsewhere_when_their_engine_takes_no_requests() {
     table.drain(table.find(&first).unwrap()).unwrap();
     // Once all workers have noticed, they agree on another engine.
     let mut engine = String::new();
-    eventually("their meeting elsewhere", || {
+    eventually("another engine for these prompts", || {
         engine = ask();
         (0..12).all(|_| ask() == engine)
     });

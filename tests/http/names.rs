@@ -62,7 +62,7 @@ fn a_resolver_that_fails_or_is_silent_does_an_engine_no_harm() {
             let port = engine.address.port();
             drop(engine);
             let _engine = MockEngine::start_at(&format!("{ELSEWHERE}:{port}"), "0.002");
-            eventually("its being found where it has moved", || {
+            eventually("the engine's new address", || {
                 complete(&agent(), &deployment.url("/v1/completions"), 1)
                     .unwrap()
                     .0
@@ -103,7 +103,9 @@ fn an_engine_whose_address_is_unknown_leaves_its_requests_to_others() {
             );
             assert!(is_up(&deployment));
             resolver.says(Says::Addresses(vec![PLACE]));
-            eventually("its being found", || ask(&deployment).unwrap().0 == 200);
+            eventually("the engine's address", || {
+                ask(&deployment).unwrap().0 == 200
+            });
             deployment.settles();
         },
     );
@@ -139,11 +141,11 @@ fn an_engine_with_two_addresses_is_reached_at_the_one_that_answers() {
                     .unwrap()
                     .0
             };
-            eventually("its being found down", || {
+            eventually("the engine's state down", || {
                 ask() == 503 && !is_up(&deployment)
             });
             let _engine = MockEngine::again(address, "0.002");
-            eventually("its being back", || is_up(&deployment));
+            eventually("the engine's return", || is_up(&deployment));
             assert_eq!(ask(), 200);
             deployment.settles();
         },

@@ -32,7 +32,7 @@ pub(crate) fn counted(deployment: &Deployment, kind: &str, body: &[u8]) -> (u32,
     };
     // Its places are taken one after the other.
     let mut seen = (0, 0);
-    eventually("its being counted", || {
+    eventually("a count of one", || {
         std::thread::sleep(std::time::Duration::from_millis(20));
         let before = std::mem::replace(&mut seen, counts());
         seen.0 > 0 && before == seen

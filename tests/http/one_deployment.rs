@@ -73,7 +73,7 @@ fn the_next_deployment_starts_while_the_last_one_finishes_its_streams() {
     assert!(streams.iter_mut().all(|stream| stream.token()));
     assert_eq!(next.total(), 4, "what the last one has in flight counts");
     drop(streams);
-    eventually("the end of the last one", || last.ended().is_some());
+    eventually("the end of the last deployment", || last.ended().is_some());
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_changed_configuration_starts_and_holds() {
     let [a, b] = [engines[0].address, engines[1].address];
     let mut last = Deployment::start(&[a], &[]);
     signal(last.pid(), libc::SIGTERM);
-    eventually("its end", || last.ended().is_some());
+    eventually("the end of the server", || last.ended().is_some());
     let options = ["--max-in-flight-total", "3", "--max-in-flight", "2"];
     let mut next = last.next_with(&[a, b], &options);
     let view = next.table.view();
@@ -105,7 +105,7 @@ fn a_changed_configuration_starts_and_holds() {
     next.settles();
     // And back.
     signal(next.pid(), libc::SIGTERM);
-    eventually("its end", || next.ended().is_some());
+    eventually("the end of the server", || next.ended().is_some());
     let again = next.next_with(&[b], &[]);
     let view = again.table.view();
     assert_eq!((view.max_in_flight, view.engines.len()), (None, 1));

@@ -254,7 +254,9 @@ fn health_is_good_while_one_engine_takes_requests_and_tells_of_workers_that_live
     table.down(1).unwrap();
     let dead = deployment.workers()[0];
     signal(dead, libc::SIGKILL);
-    eventually("its death", || deployment.workers().len() == 3);
+    eventually("the death of the worker", || {
+        deployment.workers().len() == 3
+    });
     let mut answer = agent().get(deployment.url("/health")).call().unwrap();
     let health = answer.body_mut().read_to_string().unwrap();
     assert_eq!(

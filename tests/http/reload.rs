@@ -184,7 +184,7 @@ fn a_list_that_is_a_pipe_keeps_no_parent_waiting() {
         .status();
     assert!(made.unwrap().success());
     signal(deployment.pid(), libc::SIGHUP);
-    eventually("its refusal", || {
+    eventually("the refusal", || {
         deployment.log().contains("it is not a regular file")
     });
     std::fs::remove_file(deployment.file()).unwrap();
@@ -261,7 +261,7 @@ fn an_engine_may_have_the_longest_name_that_a_table_takes() {
     };
     assert_eq!(names()[1], format!("http://{longest}"));
     reload(&deployment, &list(&[engine.address]));
-    eventually("its removal", || names().len() == 1);
+    eventually("the engine's removal", || names().len() == 1);
 }
 
 /// An engine that reports each probe, and answers it well or badly as it is told.
@@ -297,18 +297,18 @@ fn a_probe_of_an_engine_that_is_gone_brings_up_no_other_in_its_slot() {
     old_is_asked.recv().unwrap();
     // While the old engine delays its answer, another one gets its row, and is down, too.
     reload(&deployment, &list(&[good.address]));
-    eventually("its removal", || index_of(old).is_none());
+    eventually("the engine's removal", || index_of(old).is_none());
     reload(&deployment, &list(&[good.address, new]));
-    eventually("another's coming", || index_of(new) == Some(0));
+    eventually("the new engine", || index_of(new) == Some(0));
     table.down(0).unwrap();
     old_is_told.send(true).unwrap();
     // The next round of probes begins when the last one is over.
-    eventually("a probe of its own", || {
+    eventually("a probe of the new engine", || {
         assert_eq!(deployment.state(new), Some(EngineState::Down));
         new_is_asked.try_recv().is_ok()
     });
     new_is_told.send(true).unwrap();
-    eventually("its own answer", || {
+    eventually("the server's own answer", || {
         deployment.state(new) == Some(EngineState::Active)
     });
 }

@@ -70,7 +70,7 @@ impl Server {
     /// Waits for the end of the server.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let mut ended = None;
-        eventually("its end", || {
+        eventually("the end of the server", || {
             ended = self.process.try_wait().unwrap();
             ended.is_some()
         });

@@ -44,7 +44,7 @@ fn with_a_delay_health_is_bad_first_and_new_requests_are_served() {
     }
     assert_eq!(get(&deployment, "/live").0, 200, "it is alive");
     signal(deployment.pid(), libc::SIGTERM);
-    eventually("the end", || deployment.ended().is_some());
+    eventually("the end of the server", || deployment.ended().is_some());
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn after_the_delay_it_stops_listening_and_ends() {
     });
     assert!(start.elapsed() >= Duration::from_secs(1));
     assert!(stream.rest().1, "what is in flight is finished");
-    eventually("the end", || deployment.ended().is_some());
+    eventually("the end of the server", || deployment.ended().is_some());
     assert!(deployment.ended().unwrap().success());
 }
 
@@ -73,7 +73,7 @@ fn a_worker_that_is_started_during_the_delay_knows_of_it() {
     eventually("bad health", || get(&deployment, "/health").0 == 503);
     let worker = deployment.workers()[0];
     signal(worker, libc::SIGKILL);
-    eventually("another", || {
+    eventually("another worker", || {
         !deployment.workers().is_empty() && !deployment.workers().contains(&worker)
     });
     eventually("bad health", || get(&deployment, "/health").0 == 503);
@@ -84,7 +84,7 @@ fn a_worker_that_is_started_during_the_delay_knows_of_it() {
         200
     );
     signal(deployment.pid(), libc::SIGTERM);
-    eventually("the end", || deployment.ended().is_some());
+    eventually("the end of the server", || deployment.ended().is_some());
 }
 
 #[test]
@@ -95,12 +95,12 @@ fn a_second_signal_ends_at_once_what_the_first_one_waits_for() {
     let workers = deployment.workers();
     let mut streams: Vec<_> = (0..3).map(|_| deployment.stream(1_000_000)).collect();
     signal(deployment.pid(), libc::SIGINT);
-    eventually("a line that says how many are waited for", || {
+    eventually("a log line with the number of requests", || {
         deployment.log().contains("finishing 3 requests in flight")
     });
     assert!(streams.iter_mut().all(Stream::token), "they go on");
     signal(deployment.pid(), libc::SIGINT);
-    eventually("the end", || deployment.ended().is_some());
+    eventually("the end of the server", || deployment.ended().is_some());
     assert!(!workers.iter().any(|&worker| is_running(worker)));
     for stream in &mut streams {
         assert!(!stream.rest().1, "it was cut");
@@ -166,5 +166,5 @@ fn one_request_is_no_requests() {
     let finishing = "finishing 1 request in flight";
     eventually(finishing, || deployment.log().contains(finishing));
     drop(stream);
-    eventually("its end", || deployment.ended().is_some());
+    eventually("the end of the server", || deployment.ended().is_some());
 }

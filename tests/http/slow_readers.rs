@@ -34,7 +34,7 @@ fn engine() -> SocketAddr {
 fn reader(deployment: &Deployment, request: &str) -> Stream {
     let before = deployment.table.view().engines[0].admitted_total;
     let stream = Stream::send_from_afar(deployment.address, request);
-    eventually("its admission", || {
+    eventually("the request's admission", || {
         deployment.table.view().engines[0].admitted_total == before + 1
     });
     deployment.settles();
@@ -79,7 +79,7 @@ fn an_old_client_is_not_told_that_a_cut_answer_is_whole() {
             "it pauses for too long",
             &["--client-idle-timeout", "0.5"],
             |deployment, _| {
-                eventually("its end", || connections(deployment) == 0);
+                eventually("the end of the connection", || connections(deployment) == 0);
             },
         ),
         (
@@ -87,7 +87,7 @@ fn an_old_client_is_not_told_that_a_cut_answer_is_whole() {
             &["--drain-timeout", "0.5"],
             |deployment, _| {
                 signal(deployment.pid(), libc::SIGTERM);
-                eventually("the end", || deployment.ended().is_some());
+                eventually("the end of the server", || deployment.ended().is_some());
             },
         ),
         (
@@ -97,7 +97,7 @@ fn an_old_client_is_not_told_that_a_cut_answer_is_whole() {
                 signal(deployment.pid(), libc::SIGTERM);
                 thread::sleep(Duration::from_millis(100));
                 let mut last = Instant::now();
-                eventually("the end", || {
+                eventually("the end of the server", || {
                     if last.elapsed() > Duration::from_millis(500) {
                         signal(deployment.pid(), libc::SIGTERM);
                         last = Instant::now();
@@ -109,11 +109,11 @@ fn an_old_client_is_not_told_that_a_cut_answer_is_whole() {
         ("the worker is killed", &[], |deployment, _| {
             let worker = deployment.workers()[0];
             signal(worker, libc::SIGKILL);
-            eventually("its death", || !is_running(worker));
+            eventually("the death of the worker", || !is_running(worker));
         }),
         ("it shuts its sending side", &[], |deployment, stream| {
             stream.shut();
-            eventually("its end", || connections(deployment) == 0);
+            eventually("the end of the connection", || connections(deployment) == 0);
         }),
     ];
     let mut seem_whole = Vec::new();

@@ -38,7 +38,7 @@ fn a_deployment_whose_table_is_removed_stays_in_it_and_says_so() {
     fs::remove_file(&path).unwrap();
     assert_eq!(said(&deployment), here("gone", "0"));
     let count = |what: &str| deployment.log().matches(what).count();
-    eventually("a line", || count("was removed or renamed") == 1);
+    eventually("a log line", || count("was removed or renamed") == 1);
     // Two more checks, by the default of --probe-every.
     std::thread::sleep(std::time::Duration::from_millis(1200));
     assert_eq!(count("was removed or renamed"), 1, "once");

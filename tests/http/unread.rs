@@ -176,7 +176,7 @@ fn a_full_standard_error_stops_no_parent_and_loses_no_line() {
         reader.read_exact(&mut vec![0; length]).unwrap();
         let said = lines_of(BufReader::new(reader));
         signal(deployment.pid(), libc::SIGTERM);
-        eventually("its end", || deployment.ended().is_some());
+        eventually("the end of the server", || deployment.ended().is_some());
         let said: Vec<_> = said.iter().collect();
         let killed: Vec<_> = (workers.iter())
             .map(|worker| {
@@ -257,5 +257,5 @@ fn a_supervisor_that_does_not_read_stops_no_parent_and_hears_of_the_readiness_la
     assert_eq!(&text[..length], b"READY=1");
     while other.send_to(b"another", &path).is_ok() {}
     signal(deployment.pid(), libc::SIGTERM);
-    eventually("its end", || deployment.ended().is_some());
+    eventually("the end of the server", || deployment.ended().is_some());
 }

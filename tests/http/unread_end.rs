@@ -54,7 +54,9 @@ fn time_to_end_unread(second: bool, drain_timeout: &str) -> Duration {
         });
         signal(pid, libc::SIGTERM);
     }
-    eventually("its end", || process.try_wait().unwrap().is_some());
+    eventually("the end of the server", || {
+        process.try_wait().unwrap().is_some()
+    });
     start.elapsed()
 }
 
