@@ -314,7 +314,7 @@ fn an_engine_that_an_operator_drains_or_takes_down_is_said() {
         2,
     );
     let again = MockEngine::again(dead, "0.002");
-    said(&format!("{name} is back\n"), 1);
+    said(&format!("{name} is up again\n"), 1);
     table.drain(engine).unwrap();
     said(&drained, 2);
     assert_eq!(deployment.log().matches("another process").count(), 4);

@@ -157,7 +157,7 @@ fn one_request_is_no_requests() {
     let mut deployment = Deployment::start_logging(&addresses(&engines), &[], |_| {});
     let stream = deployment.stream(1_000_000);
     signal(deployment.busiest(), libc::SIGKILL);
-    let returned = ": 1 request of dead workers returned\n";
+    let returned = ": freed 1 request that dead workers had in flight\n";
     eventually(returned, || deployment.log().contains(returned));
     drop(stream);
     deployment.wait_for_workers();

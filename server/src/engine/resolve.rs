@@ -167,7 +167,7 @@ impl CachedName {
         match found {
             Ok(found) if !found.is_empty() => {
                 if self.failure.take().is_some() {
-                    say(format_args!("{name} is resolved again"));
+                    say(format_args!("looking up {name} works again"));
                 }
                 // The old order has the address first that answered last.
                 if !is_same(&found, &self.addresses) {

@@ -54,7 +54,7 @@ pub(crate) async fn probe(
             if let Ok((engine, true)) = probed
                 && let Ok(true) = table.up_if_down(engine.id)
             {
-                say(format_args!("{} is back", engine.name));
+                say(format_args!("{} is up again", engine.name));
                 lock(&configuration).is_up(&engine.name);
             }
         }

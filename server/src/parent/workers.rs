@@ -205,8 +205,10 @@ impl Shared {
     fn reap(&self) {
         match self.table.reap() {
             Ok(reaped) if reaped.requests > 0 => {
-                let returned = requests(reaped.requests);
-                say(format_args!("{returned} of dead workers returned"));
+                let freed = requests(reaped.requests);
+                say(format_args!(
+                    "freed {freed} that dead workers had in flight"
+                ));
             }
             Ok(_) => {}
             Err(error) => say(format_args!("{error}; trying again soon")),

@@ -118,7 +118,7 @@ pub(crate) async fn serve(inherited: Inherited, options: Options) -> Result<(), 
             return Ok(());
         }
         () = &mut time_is_over => say(format_args!(
-            "worker {}: ending with requests in flight, after the time of --drain-timeout",
+            "worker {}: the time of --drain-timeout is over; cutting the requests in flight",
             std::process::id()
         )),
     }
