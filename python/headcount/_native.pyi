@@ -73,8 +73,8 @@ class Table:
         table, 0 or an empty list if engines are added later.
         max_engines: how many engines the table has room for, 1 to 4,096; default 64.
         max_frontends: how many processes can join, 1 to 4,095; default 64.
-        threads: how many threads of each process can route without ever waiting for one another; all further
-        threads share one lane. Default 3.
+        threads: how many threads of each process have a lane of their own, so that they never wait for another
+        thread; all further threads share one lane. 0 or more; default 3.
         max_in_flight, max_tokens: caps on all engines together; None, the default, for no cap. With
         max_in_flight=0 the table takes no request, and with max_tokens=0 only requests without tokens: others
         raise SaturatedError, whose ``passes`` is False.
@@ -203,14 +203,14 @@ class Table:
     def dimensions(self) -> Dimensions:
         """Returns the sizes and the mode that the table was created with, which never change."""
     def reap(self) -> Reaped:
-        """Reaps dead frontends: takes their requests off the counts, and frees their places. Returns how much that
-        was.
+        """Reaps dead frontends: takes their requests off the counts, and frees their places. Returns a Reaped.
 
         Raises ReadOnlyError, IoError.
         """
     def reap_every(self, period: float) -> Reaper:
-        """Starts a thread that reaps every ``period`` seconds, at most once a millisecond. Returns the Reaper that
-        stops it.
+        """Starts a thread that reaps every ``period`` seconds, and returns the Reaper that stops it.
+
+        A period of less than a millisecond counts as one millisecond.
 
         Raises ReadOnlyError, IoError.
         """
@@ -220,7 +220,7 @@ class Table:
         Raises EngineNameError, WeightError, NameTakenError, EnginesFullError, ReadOnlyError, BusyError, IoError.
         """
     def remove(self, engine: _AnyEngine) -> int:
-        """Removes an engine. Requests in flight on it stay counted until they finish; returns how many these are.
+        """Removes an engine, and returns how many requests are in flight on it. These stay counted until they finish.
 
         Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
         """
@@ -240,14 +240,16 @@ class Table:
         Raises NoSuchEngineError, ReadOnlyError.
         """
     def down_if_active(self, engine: _AnyEngine) -> bool:
-        """Marks an engine as down if it is active, and returns whether it was. For health checks: an engine that
-        an operator drains goes on draining.
+        """Marks an engine as down if it is active, and returns whether it was.
+
+        For health checks: an engine that an operator drains goes on draining.
 
         Raises NoSuchEngineError, ReadOnlyError.
         """
     def up_if_down(self, engine: _AnyEngine) -> bool:
-        """Makes an engine take requests again if it is down, and returns whether it was. For health checks: an
-        engine that an operator drains goes on draining.
+        """Makes an engine take requests again if it is down, and returns whether it was.
+
+        For health checks: an engine that an operator drains goes on draining.
 
         Raises NoSuchEngineError, ReadOnlyError.
         """
@@ -262,24 +264,25 @@ class Table:
         max_in_flight: int | None | EllipsisType = ...,
         max_tokens: int | None | EllipsisType = ...,
     ) -> None:
-        """Changes an engine's caps. None means no cap; with max_in_flight=0 the engine takes no request. A cap
-        that is not given stays as it is, so two processes that change one cap each do not undo each other's
-        change.
+        """Changes an engine's caps. None means no cap; with max_in_flight=0 the engine takes no request.
+
+        A cap that is not given stays as it is. So two processes that change one cap each do not undo each
+        other's change.
 
         Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
         """
     def set_total_max_in_flight(self, cap: int | None) -> None:
-        """Changes the most requests that all engines together take. None means no cap; with 0 the table takes no
-        request.
+        """Changes the most requests that all engines together take. None means no cap.
 
-        The table's cap on tokens stays as it is. Requests in flight beyond the new cap go on. ``apply`` puts
-        the configured cap back.
+        With 0 the table takes no request. The table's cap on tokens stays as it is. Requests in flight beyond
+        the new cap go on. ``apply`` puts the configured cap back.
 
         Raises ReadOnlyError, BusyError, IoError.
         """
     def set_total_max_tokens(self, cap: int | None) -> None:
-        """Changes the most tokens that all engines together take. None means no cap; with 0 the table takes only
-        requests without tokens. See ``set_total_max_in_flight``.
+        """Changes the most tokens that all engines together take. None means no cap.
+
+        With 0 the table takes only requests without tokens. See ``set_total_max_in_flight``.
 
         Raises ReadOnlyError, BusyError, IoError.
         """

@@ -86,8 +86,8 @@ impl Table {
     /// table, 0 or an empty list if engines are added later.
     /// max_engines: how many engines the table has room for, 1 to 4,096; default 64.
     /// max_frontends: how many processes can join, 1 to 4,095; default 64.
-    /// threads: how many threads of each process can route without ever waiting for one another; all further
-    /// threads share one lane. Default 3.
+    /// threads: how many threads of each process have a lane of their own, so that they never wait for another
+    /// thread; all further threads share one lane. 0 or more; default 3.
     /// max_in_flight, max_tokens: caps on all engines together; None, the default, for no cap. With
     /// max_in_flight=0 the table takes no request, and with max_tokens=0 only requests without tokens: others
     /// raise SaturatedError, whose ``passes`` is False.
@@ -282,8 +282,7 @@ impl Table {
         view::dimensions(py, self.0.dimensions())
     }
 
-    /// Reaps dead frontends: takes their requests off the counts, and frees their places. Returns how much that
-    /// was.
+    /// Reaps dead frontends: takes their requests off the counts, and frees their places. Returns a Reaped.
     ///
     /// Raises ReadOnlyError, IoError.
     fn reap<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -291,8 +290,9 @@ impl Table {
         view::reaped(py, reaped)
     }
 
-    /// Starts a thread that reaps every ``period`` seconds, at most once a millisecond. Returns the Reaper that
-    /// stops it.
+    /// Starts a thread that reaps every ``period`` seconds, and returns the Reaper that stops it.
+    ///
+    /// A period of less than a millisecond counts as one millisecond.
     ///
     /// Raises ReadOnlyError, IoError.
     fn reap_every(&self, py: Python<'_>, period: Seconds) -> PyResult<Reaper> {
@@ -308,7 +308,7 @@ impl Table {
         view::id(py, py.detach(|| self.0.add(&engine.0)).or_raise(py)?)
     }
 
-    /// Removes an engine. Requests in flight on it stay counted until they finish; returns how many these are.
+    /// Removes an engine, and returns how many requests are in flight on it. These stay counted until they finish.
     ///
     /// Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
     fn remove(&self, py: Python<'_>, engine: Which) -> PyResult<u32> {
@@ -336,16 +336,18 @@ impl Table {
         self.0.up(engine).or_raise(py)
     }
 
-    /// Marks an engine as down if it is active, and returns whether it was. For health checks: an engine that
-    /// an operator drains goes on draining.
+    /// Marks an engine as down if it is active, and returns whether it was.
+    ///
+    /// For health checks: an engine that an operator drains goes on draining.
     ///
     /// Raises NoSuchEngineError, ReadOnlyError.
     fn down_if_active(&self, py: Python<'_>, engine: Which) -> PyResult<bool> {
         self.0.down_if_active(engine).or_raise(py)
     }
 
-    /// Makes an engine take requests again if it is down, and returns whether it was. For health checks: an
-    /// engine that an operator drains goes on draining.
+    /// Makes an engine take requests again if it is down, and returns whether it was.
+    ///
+    /// For health checks: an engine that an operator drains goes on draining.
     ///
     /// Raises NoSuchEngineError, ReadOnlyError.
     fn up_if_down(&self, py: Python<'_>, engine: Which) -> PyResult<bool> {
@@ -360,9 +362,10 @@ impl Table {
             .or_raise(py)
     }
 
-    /// Changes an engine's caps. None means no cap; with max_in_flight=0 the engine takes no request. A cap
-    /// that is not given stays as it is, so two processes that change one cap each do not undo each other's
-    /// change.
+    /// Changes an engine's caps. None means no cap; with max_in_flight=0 the engine takes no request.
+    ///
+    /// A cap that is not given stays as it is. So two processes that change one cap each do not undo each
+    /// other's change.
     ///
     /// Raises NoSuchEngineError, ReadOnlyError, BusyError, IoError.
     #[pyo3(
@@ -385,11 +388,10 @@ impl Table {
         .or_raise(py)
     }
 
-    /// Changes the most requests that all engines together take. None means no cap; with 0 the table takes no
-    /// request.
+    /// Changes the most requests that all engines together take. None means no cap.
     ///
-    /// The table's cap on tokens stays as it is. Requests in flight beyond the new cap go on. ``apply`` puts
-    /// the configured cap back.
+    /// With 0 the table takes no request. The table's cap on tokens stays as it is. Requests in flight beyond
+    /// the new cap go on. ``apply`` puts the configured cap back.
     ///
     /// Raises ReadOnlyError, BusyError, IoError.
     fn set_total_max_in_flight(&self, py: Python<'_>, cap: Option<Tokens>) -> PyResult<()> {
@@ -398,8 +400,9 @@ impl Table {
             .or_raise(py)
     }
 
-    /// Changes the most tokens that all engines together take. None means no cap; with 0 the table takes only
-    /// requests without tokens. See ``set_total_max_in_flight``.
+    /// Changes the most tokens that all engines together take. None means no cap.
+    ///
+    /// With 0 the table takes only requests without tokens. See ``set_total_max_in_flight``.
     ///
     /// Raises ReadOnlyError, BusyError, IoError.
     fn set_total_max_tokens(&self, py: Python<'_>, cap: Option<Tokens>) -> PyResult<()> {
