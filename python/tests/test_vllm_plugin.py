@@ -233,10 +233,15 @@ def test_a_lock_that_is_a_link_is_not_followed(
 ) -> None:
     monkeypatch.setattr(_deployment, "_directory", lambda: str(tmp_path))
     lock = tmp_path / f"headcount-vllm-{os.geteuid()}-lock"
-    lock.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match=str(lock)):
-        join(deployment)
-    assert not (tmp_path / "elsewhere").exists()
+    elsewhere = tmp_path / "elsewhere"
+    lock.symlink_to(elsewhere)
+    # Whether there is a file of this user behind the link or none.
+    for there in (False, True):
+        if there:
+            elsewhere.touch()
+        with pytest.raises(OSError, match=str(lock)):
+            join(deployment)
+        assert elsewhere.exists() == there
 
 
 def test_two_deployments_told_the_same_path_do_not_share_it(
