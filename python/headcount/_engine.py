@@ -68,5 +68,5 @@ class EngineStats:
     kv_usage: float = 0.0
     """The share of its KV cache that is in use, from 0 to 1."""
     in_flight: int | None = None
-    """What the table counted as in flight on it when it was sampled, for the policy ``open``. None: the count at the
-    time of the publication."""
+    """The table's count of requests in flight on it when it was sampled, for the policy ``open``. None: the count
+    at the time of the publication."""

@@ -209,7 +209,7 @@ class NotATableError(Error):
 
     path: Path
     found: str
-    """What it is."""
+    """A description of the file."""
 
 
 class VersionError(Error):

@@ -5,4 +5,4 @@ from typing import Literal, TypeAlias
 PolicyName: TypeAlias = Literal[
     "in_flight", "open", "floor", "tokens", "round_robin", "power_of_two"
 ]
-"""How the load of an engine is computed: see ``Table.join``."""
+"""The name of a policy, by which the load of an engine is computed; see ``Table.join``."""

@@ -1,4 +1,4 @@
-"""What a table holds, for people and metrics: plain objects, which ``dataclasses.asdict`` takes.
+"""The contents of a table, for people and metrics: plain objects, which ``dataclasses.asdict`` takes.
 
 Each count is exact at the moment at which it is read. Engines and frontends are read one after the other, while other
 processes go on.
@@ -85,7 +85,7 @@ class Refusals:
 
 @dataclass(frozen=True)
 class View:
-    """What a table holds."""
+    """The contents of a table, from ``Table.view``."""
 
     engines: list[EngineView]
     """Every engine, also one that was removed while requests were in flight."""
@@ -151,9 +151,9 @@ class Fault:
     at: str
     """Its place in the table, in words."""
     found: str
-    """What the table has there."""
+    """The value that the table has there."""
     expected: str
-    """What it should have there."""
+    """The value that it should have there."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class Verification:
     faults: list[Fault]
     """Every inconsistency that was found."""
     busy: list[str]
-    """What changed too often to be checked. Verify again when there is less traffic."""
+    """The parts that changed too often to be checked. Verify again when there is less traffic."""
     counts: int
     """How many counts were compared with the ledgers."""
     ledgers: int
@@ -171,7 +171,7 @@ class Verification:
 
     @property
     def is_consistent(self) -> bool:
-        """Whether no fault was found. What was busy was not checked."""
+        """Whether no fault was found. Parts that were busy were not checked."""
         return not self.faults
 
 
@@ -197,7 +197,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Changes:
-    """What ``Table.apply`` has changed. It is false if that is nothing; ``str`` gives one line for each change."""
+    """The changes that ``Table.apply`` has made. It is false if there are none; ``str`` gives a line for each."""
 
     differences: list[Difference]
     """Each change, from the value that was found to the one that was asked for."""

@@ -1,4 +1,4 @@
-"""Where requests go: the choice, its counts, and refusals."""
+"""Routing: the choice of an engine, the counts, and refusals."""
 
 from __future__ import annotations
 

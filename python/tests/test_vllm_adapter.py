@@ -537,7 +537,7 @@ def test_k3_a_forked_child_closes_nothing_that_is_its_parents(servers: list[Any]
     if child == 0:
         code = 1
         try:
-            # As at the exit of any child of a server that does not replace its program.
+            # A forked child of a server calls this when it exits.
             balance.close()
             code = 0 if list(balance.permits) == ["a"] else 2
         finally:
