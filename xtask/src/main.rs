@@ -7,6 +7,7 @@ mod instructions;
 #[cfg(test)]
 mod links;
 mod mutants;
+mod packages;
 mod performance;
 mod picture;
 mod progress;
@@ -32,6 +33,8 @@ enum Task {
     /// Runs what takes longer: all models, a kill at every 101st instruction, a stop at every 11th, a soak
     /// of a minute and, if there is a valgrind, the instruction counts.
     Proof,
+    /// Packs what users get, and compiles it from the packages.
+    Packages,
     /// Runs the loom models of the algorithms: all interleavings within stated bounds.
     Loom {
         /// Run only models whose name contains this.
@@ -108,6 +111,7 @@ impl Task {
         match self {
             Self::Test => checks::all(),
             Self::Proof => proofs::all(),
+            Self::Packages => vec![Part::new("the packages", packages::check)],
             Self::Loom { filter } => vec![proofs::models(filter.as_deref())],
             Self::Mutants { filter } => {
                 vec![Part::new("the faults", || mutants::run(filter))]

@@ -1,17 +1,17 @@
-//! docs/top.svg: `headcount top` in a terminal, over a minute of real requests.
+//! Takes docs/top.svg: `headcount top` in a terminal, over a minute of real requests.
 
-use crate::step::{Failed, cargo};
+use crate::step::{Failed, cargo, target};
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Where the table lies while the picture is taken, as the picture shows it.
+/// The path of the table, which the picture shows.
 const TABLE: &str = "/dev/shm/llama";
 
-/// So many columns and rows.
+/// The columns and rows of the terminal.
 const SIZE: (&str, &str) = ("100", "18");
 
 /// Takes the picture.
@@ -67,10 +67,6 @@ pub(crate) fn take() -> Result<(), Failed> {
     fs::write("docs/top.svg", svg).map_err(|error| Failed(format!("docs/top.svg: {error}")))
 }
 
-fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from)
-}
-
 fn run(command: &mut Command) -> Result<Vec<u8>, Failed> {
     match command.stderr(Stdio::inherit()).output() {
         Ok(output) if output.status.success() => Ok(output.stdout),
@@ -79,7 +75,7 @@ fn run(command: &mut Command) -> Result<Vec<u8>, Failed> {
     }
 }
 
-/// Removes the table in the end.
+/// Removes the table when it is dropped.
 struct Removed;
 
 impl Drop for Removed {
@@ -88,7 +84,7 @@ impl Drop for Removed {
     }
 }
 
-/// A process that has opened the table, and is told what to do in it. Killed when dropped.
+/// A process that has opened the table and takes orders. Dropping it kills it.
 struct Actor(Child);
 
 impl Actor {

@@ -1,4 +1,4 @@
-//! One command that has to succeed.
+//! One command of a task.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -15,11 +15,11 @@ impl fmt::Display for Failed {
     }
 }
 
-/// What has come of a check that needs more than every machine has.
+/// The result of a check that some machines cannot make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Checked {
     Fine,
-    /// It was not made, for this reason.
+    /// It could not be made, for this reason.
     Not(&'static str),
 }
 
@@ -30,7 +30,7 @@ impl From<()> for Checked {
 }
 
 impl Checked {
-    /// A check that was not made has failed, where it was what was asked for.
+    /// Takes a check that could not be made for a failure: for a task that is nothing but this check.
     pub(crate) fn or_fail(self, what: &str) -> Result<(), Failed> {
         match self {
             Self::Fine => Ok(()),
@@ -39,28 +39,33 @@ impl Checked {
     }
 }
 
-/// A command, and what it checks.
+/// A command, with a name for people.
 #[derive(Debug)]
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     command: Command,
 }
 
-/// Where the project lies.
+/// The root of the sources.
 pub(crate) fn root() -> PathBuf {
-    // Set by cargo; without it, we were started from there.
+    // Cargo sets this. Started without cargo, the current directory has to be the root.
     let own = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let root = own.and_then(|own| own.parent().map(PathBuf::from));
     root.unwrap_or_else(|| PathBuf::from("."))
 }
 
-/// A step that is a call of cargo, with arguments that have no spaces in them.
+/// The directory into which cargo builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// A call of cargo with these arguments, which are separated by spaces.
 pub(crate) fn cargo(name: &'static str, arguments: &str) -> Step {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     program(name, cargo, arguments.split_whitespace())
 }
 
-/// A step that is a call of another program.
+/// A call of another program.
 pub(crate) fn program<A: AsRef<OsStr>>(
     name: &'static str,
     program: impl AsRef<OsStr>,
@@ -82,13 +87,13 @@ impl Step {
         self
     }
 
-    /// Keeps what the command prints to itself.
+    /// Drops what the command prints.
     pub(crate) fn quiet(mut self) -> Self {
         self.command.stdout(Stdio::null()).stderr(Stdio::null());
         self
     }
 
-    /// Whether the command succeeds.
+    /// Runs the command and returns whether it succeeded.
     pub(crate) fn succeeds(mut self) -> Result<bool, Failed> {
         match self.command.status() {
             Ok(status) => Ok(status.success()),
@@ -96,7 +101,7 @@ impl Step {
         }
     }
 
-    /// The exit code of the command; none if a signal has ended it.
+    /// Runs the command and returns its exit code. `None`: a signal has ended it.
     pub(crate) fn code(mut self) -> Result<Option<i32>, Failed> {
         match self.command.status() {
             Ok(status) => Ok(status.code()),
