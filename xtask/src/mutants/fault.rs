@@ -1,4 +1,4 @@
-//! All faults, those of the list and those that are made from the sources, in one form.
+//! All faults in one form: those of the list, and those that are generated from the sources.
 
 use super::list::{self, Catcher};
 use super::weaken::{self, Weakening};
@@ -13,24 +13,24 @@ pub(super) struct Fault {
     pub(super) name: String,
     pub(super) file: String,
     change: Change,
-    /// Whether tags have two bits, so that they come round within a model.
+    /// Whether it is put in with tags of two bits, which come round within a model.
     narrow_tags: bool,
     pub(super) catcher: Catcher,
-    /// Why the catcher does not catch it, if it does not.
+    /// The reason for which the catcher does not catch it, if it does not.
     pub(super) not_caught: Option<&'static str>,
 }
 
 #[derive(Clone, Debug)]
 enum Change {
-    /// What is replaced by what; each stands in the file exactly once.
+    /// Texts and their replacements. Each text stands in the file exactly once.
     Edits(&'static [(&'static str, &'static str)]),
     Weakened(Weakening),
 }
 
-/// Where the algorithms are.
+/// The directory of the algorithms.
 const ALGORITHM: &str = "src/algorithm";
 
-/// All faults of the sources that lie there.
+/// All faults of the sources in this directory. Fails if the table of orderings does not match them.
 pub(super) fn all(sources: &Path) -> Result<Vec<Fault>, Failed> {
     let (weakened, unmatched) = weakened(sources)?;
     match unmatched.as_slice() {
@@ -51,8 +51,8 @@ fn listed() -> impl Iterator<Item = Fault> {
     })
 }
 
-/// The weakened orderings; and the orderings that the table has no line for, or several, and the lines without an
-/// ordering.
+/// The weakened orderings of the sources in this directory; and messages about each ordering without a line in
+/// the table and each line without an ordering.
 pub(super) fn weakened(sources: &Path) -> Result<(Vec<Fault>, Vec<String>), Failed> {
     let failed = |what: &str, why: &dyn std::fmt::Display| Failed(format!("{what}: {why}"));
     let table = list::orderings::TABLE;
@@ -98,7 +98,7 @@ pub(super) fn weakened(sources: &Path) -> Result<(Vec<Fault>, Vec<String>), Fail
     Ok((faults, unmatched))
 }
 
-/// The Rust files in `directory`, each as it is named from there with `prefix` before.
+/// The Rust files in `directory`, by their paths from there, with `prefix` before each.
 fn files(directory: &Path, prefix: &str) -> std::io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -114,7 +114,7 @@ fn files(directory: &Path, prefix: &str) -> std::io::Result<Vec<String>> {
 }
 
 impl Fault {
-    /// Puts it into the sources that lie there.
+    /// Puts it into the sources in this directory.
     pub(super) fn apply(&self, sources: &Path) -> Result<(), Failed> {
         const NARROW: &[(&str, &str)] =
             &[("const TAG_BITS: u32 = 29;", "const TAG_BITS: u32 = 2;")];

@@ -1,4 +1,4 @@
-//! Deliberate faults: each is put into a copy of the sources, alone, and something must catch it.
+//! Deliberate faults. Each is put into a copy of the sources, alone, and a model, test or proof must catch it.
 
 mod fault;
 mod list;
@@ -13,13 +13,16 @@ use std::ops::Not;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Puts in the faults whose name contains `filter`, one at a time.
+/// Puts in the faults whose name contains `filter`, one at a time. Fails if one is not caught as it should be.
 pub(crate) fn run(filter: Option<String>) -> Result<(), Failed> {
     let copy = PathBuf::from("target/mutants/source");
     let faults = fault::all(&root())?;
     let chosen: Vec<_> = (faults.iter())
         .filter(|fault| filter.as_ref().is_none_or(|f| fault.name.contains(f)))
         .collect();
+    if chosen.is_empty() {
+        return Err(Failed("no fault is named so".to_owned()));
+    }
     let (mut caught, mut not_caught, mut missed) = (0, 0, Vec::new());
     for (index, fault) in chosen.iter().enumerate() {
         renew(&copy)?;
@@ -56,7 +59,7 @@ pub(crate) fn run(filter: Option<String>) -> Result<(), Failed> {
     }
 }
 
-/// Copies what git tracks, so that nothing but the fault differs.
+/// Copies the files that git tracks, so that nothing but the fault differs.
 fn renew(copy: &Path) -> Result<(), Failed> {
     let failed = |error: std::io::Error| Failed(format!("copying the sources: {error}"));
     let listed = std::process::Command::new("git")
@@ -68,7 +71,7 @@ fn renew(copy: &Path) -> Result<(), Failed> {
         let Ok(content) = fs::read(from) else {
             continue;
         };
-        // Files that are the same keep their time, so that cargo does not build them again.
+        // A file that is the same keeps its time, so that cargo does not build it again.
         if fs::read(&to).is_ok_and(|old| old == content) {
             continue;
         }
@@ -95,7 +98,7 @@ fn catch(catcher: Catcher, copy: &Path) -> Result<bool, Failed> {
     test(&["--", filter]).succeeds().map(Not::not)
 }
 
-/// Whether a program fails that leads processes instruction by instruction.
+/// Whether this program, which leads processes instruction by instruction, fails.
 fn catch_traced(program: &str, which: &str, copy: &Path) -> Result<bool, Failed> {
     let package = format!("--release --package headcount-tests --bin {program}");
     compile(in_copy("build", copy, &package), copy)?;

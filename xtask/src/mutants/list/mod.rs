@@ -1,4 +1,4 @@
-//! The faults, and what has to catch each.
+//! The faults that are written by hand, and the table of those that are generated; with what catches each.
 
 mod choosing;
 mod command;
@@ -28,16 +28,16 @@ use std::fmt;
 pub(crate) struct Mutant {
     pub(crate) name: &'static str,
     pub(crate) file: &'static str,
-    /// What is replaced by what; each stands in the file exactly once.
+    /// Texts and their replacements. Each text stands in the file exactly once.
     pub(crate) edits: &'static [(&'static str, &'static str)],
-    /// Whether tags have two bits, so that they come round within a model.
+    /// Whether it is put in with tags of two bits, which come round within a model.
     pub(crate) narrow_tags: bool,
     pub(crate) catcher: Catcher,
-    /// Why nothing has to catch it, if nothing has.
+    /// The reason for which the catcher does not catch it, if it does not.
     pub(crate) harmless: Option<&'static str>,
 }
 
-/// What catches a fault: the tests whose name contains the last word.
+/// What catches a fault: the tests whose name contains the last text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Catcher {
     Model(&'static str),
@@ -45,9 +45,9 @@ pub(crate) enum Catcher {
     Test(&'static str, &'static str),
     /// A test of the Python package, as pytest names it below python/tests.
     Python(&'static str),
-    /// A pair, or those whose name contains this: one is stopped at each instruction while another acts.
+    /// Pairs of operations: one process is stopped at each instruction of the first while another acts.
     Step(&'static str),
-    /// An operation at each instruction of which a process is killed.
+    /// Operations: a process is killed at each instruction.
     Crash(&'static str),
 }
 
@@ -92,7 +92,7 @@ impl Mutant {
     }
 }
 
-/// All of them.
+/// All faults that are written by hand.
 pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
     [
         choosing::FAULTS,
