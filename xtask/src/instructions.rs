@@ -1,7 +1,7 @@
-//! How many instructions a route and a finish take, by callgrind, beside the recorded figures.
+//! Counts the instructions of a route and of a finish by callgrind, and compares them with the recorded figures.
 //!
-//! Such a count depends neither on what else the machine does nor on how fast it is: only on the code,
-//! the compiler and the C library.
+//! Such a count depends on the code, the compiler and the C library only: not on how fast or how busy the
+//! machine is.
 
 use crate::step::{Checked, Failed, cargo, root};
 use serde_json::{Value, json};
@@ -11,14 +11,15 @@ use std::process::{Command, Stdio};
 
 const FIGURES: &str = "docs/performance/instructions.json";
 const ENGINES: [u64; 2] = [8, 64];
-/// Two runs of which the difference counts. Multiples of the engines, so that both end with equal loads.
+/// The requests of two runs, whose difference is taken. Both are multiples of the engines, so that both runs
+/// end with equal loads.
 const COUNTS: [u64; 2] = [6_400, 12_800];
-/// How much more is too much.
+/// The share by which a figure may rise.
 const TOLERANCE: f64 = 0.03;
 
 type Figures = BTreeMap<String, f64>;
 
-/// Counts, and compares with what is recorded, or records.
+/// Counts, and records the figures or compares them with the recorded ones.
 pub(crate) fn check(record: bool) -> Result<Checked, Failed> {
     if !is_installed() {
         return Ok(Checked::Not("valgrind is not installed"));
@@ -39,7 +40,7 @@ fn is_installed() -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The program whose instructions are counted.
+/// Builds the program whose instructions are counted, and returns its path.
 fn build() -> Result<PathBuf, Failed> {
     let build =
         "build --release --package headcount-benches --bin instructions --message-format json";

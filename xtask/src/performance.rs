@@ -1,16 +1,16 @@
-//! All raw results of docs/performance.md, measured anew, and the charts drawn from them.
+//! Measures all raw results of docs/performance.md anew, and draws the charts from them.
 
 use crate::step::{Failed, Step, cargo, root};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Where the raw results lie, and the charts beside them.
+/// The directory of the raw results and the charts.
 fn directory() -> PathBuf {
     root().join("docs/performance")
 }
 
-/// Measures everything; some minutes. Best while the machine does nothing else.
+/// Measures everything, which takes some minutes. Best while the machine does nothing else.
 pub(crate) fn measure() -> Result<(), Failed> {
     let limits = "bench --quiet --package headcount-benches --bench limits -- --json";
     keep("limits", cargo("the limits", limits).output()?)?;
@@ -26,7 +26,7 @@ pub(crate) fn charts() -> Result<(), Failed> {
     (of_the_benches("the charts", "charts").args(&[&directory])).run()
 }
 
-/// A program of the benchmarks' package, to which arguments can be added.
+/// A call of a program of the benchmarks' package, without its arguments.
 fn of_the_benches(name: &'static str, program: &str) -> Step {
     cargo(name, "run --quiet --release --package headcount-benches").args(&["--bin", program, "--"])
 }
@@ -43,7 +43,7 @@ fn write(name: &str, results: &Value) -> Result<(), Failed> {
         .map_err(|error| Failed(format!("{}: {error}", path.display())))
 }
 
-/// What it was measured on. What cannot be asked for is null.
+/// Describes the machine. What it does not tell is null.
 fn machine() -> Value {
     let first_line = |command: &str| {
         let (program, arguments) = command.split_once(' ')?;

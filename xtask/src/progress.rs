@@ -1,4 +1,4 @@
-//! The parts of a task, one after the other, and how far it is.
+//! Runs the parts of a task in turn, and says how far it is.
 
 use crate::step::{Checked, Failed, Step};
 use std::time::{Duration, Instant};
@@ -25,8 +25,8 @@ impl From<Step> for Part<'_> {
     }
 }
 
-/// Runs the parts in turn until one fails. Says at each which of how many it is, and at the end what each
-/// took and what was left out.
+/// Runs the parts in turn until one fails. Prints the number of each, and at the end the time that each took and
+/// what was left out.
 pub(crate) fn run(parts: Vec<Part<'_>>) -> Result<(), Failed> {
     let (all, start) = (parts.len(), Instant::now());
     let mut ended = Vec::new();

@@ -40,7 +40,7 @@ pub(crate) fn soak(seconds: u64) -> Part<'static> {
     Part::new("the soak", || actor.run().and_then(|()| soak.run()))
 }
 
-/// A program of the tests' package, to which arguments are to be added.
+/// A call of a program of the tests' package, without its arguments.
 fn of_the_tests(name: &'static str, program: &str) -> Step {
     cargo(name, "run --release --package headcount-tests").args(&["--bin", program, "--"])
 }

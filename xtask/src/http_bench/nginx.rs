@@ -1,4 +1,4 @@
-//! nginx, as it is set up for the comparison.
+//! Sets nginx up for the comparison.
 
 use super::stage::Running;
 use super::{WORKERS, failed};
@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// nginx, also where its directory is on root's path only.
+/// Finds nginx, also where its directory is on root's path only.
 pub(super) fn find() -> Result<PathBuf, Failed> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).chain(["/usr/sbin".into()]);

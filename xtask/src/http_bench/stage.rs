@@ -71,7 +71,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// Runs the load, and returns what it says.
+    /// Runs the load, and returns its report.
     pub(super) fn load(&self, options: &[&str]) -> Result<Value, Failed> {
         let mut command = Command::new(example("http_load"));
         command.arg("--json").args(options);
@@ -87,7 +87,7 @@ impl Stage {
         serde_json::from_slice(&output.stdout).map_err(|error| failed("reading the load", &error))
     }
 
-    /// How many of so many streams are admitted at once, and these.
+    /// Starts so many streams at once. Returns how many are admitted, and the streams.
     pub(super) fn admitted(&self, asked: usize) -> Result<(usize, Vec<TcpStream>), Failed> {
         let mut held = Vec::new();
         for _ in 0..asked {
@@ -99,7 +99,7 @@ impl Stage {
         Ok((held.len(), held))
     }
 
-    /// Status and connection of a request of its own.
+    /// Sends one request, and returns the status of the answer and the connection.
     fn ask(&self, body: &str) -> Result<(u16, TcpStream), Failed> {
         let address = self
             .address
@@ -113,7 +113,7 @@ impl Stage {
         self.stats("served")
     }
 
-    /// A figure of each engine.
+    /// Returns a figure of each engine.
     pub(super) fn stats(&self, name: &str) -> Result<Vec<u64>, Failed> {
         let ask = |engine: SocketAddr| -> std::io::Result<u64> {
             let (_, mut answer) = exchange(engine, "GET", "/stats", "")?;
@@ -148,12 +148,12 @@ impl Drop for Stage {
     }
 }
 
-/// A process, ended in order when dropped.
+/// A process. Dropping it ends it in order.
 #[derive(Debug)]
 pub(super) struct Running(pub(super) Child);
 
 impl Running {
-    /// Starts a part of the example and waits until it says where it listens.
+    /// Starts a program and waits until it says where it listens.
     fn start(mut command: Command) -> Result<(Self, SocketAddr), Failed> {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut child = child.map_err(|error| failed("starting the example", &error))?;
