@@ -205,6 +205,31 @@ fn the_page_about_the_sources_names_what_is_there() {
 }
 
 #[test]
+fn the_page_about_the_sources_names_every_file_of_the_library() {
+    let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let named: BTreeSet<_> = (named_paths(&page).into_iter())
+        .map(|(room, path)| root().join("src").join(room.unwrap_or_default()).join(path))
+        .collect();
+    let mut folders = vec![root().join("src")];
+    let mut unnamed = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_room = path.parent() == Some(&root().join("src"));
+            let is_known = named.contains(&path)
+                || ["mod.rs", "lib.rs"].iter().any(|name| path.ends_with(name));
+            // A room is named file by file, a folder in it may be named as a whole.
+            if path.is_dir() && (is_room || !is_known) {
+                folders.push(path);
+            } else if !is_known {
+                unnamed.push(path);
+            }
+        }
+    }
+    assert!(unnamed.is_empty(), "{unnamed:?}");
+}
+
+#[test]
 fn broken_links_are_found() {
     let from = root().join("docs/contract.md");
     let page =
