@@ -160,8 +160,8 @@ impl Stream {
             }
             // While writing fails, the gap still grows.
             if missing > 0 && !is_failing {
-                let said = format_args!("{} left out here: it was not read", lines(missing));
-                if self.report(said) {
+                let lines = lines(missing);
+                if self.report(format_args!("{lines} left out here: it was not read")) {
                     missing = 0;
                 }
             }
