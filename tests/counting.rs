@@ -1,7 +1,10 @@
 //! C1 to C8: counts are exact, whatever races with whatever.
 
 use headcount::{Engine, EngineStats, Error, Permit, Request, RouteError, Table};
-use headcount_tests::{Actor, Random, Rounds, TestTable, ids, in_flight, race, spawn_all, spread};
+use headcount_tests::{
+    Actor, Random, Rounds, Task, TestTable, held, held_tokens, ids, in_flight, race, spawn_all,
+    spread, sum,
+};
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
@@ -9,33 +12,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
-
-fn add_up(into: &mut [u32], more: &[u32]) {
-    into.iter_mut().zip(more).for_each(|(sum, n)| *sum += n);
-}
-
-/// What all actors together hold, by their own count of permits.
-fn held(actors: &mut [Actor], how: &str, engines: usize) -> Vec<u32> {
-    let mut sum = vec![0; engines];
-    for actor in actors {
-        add_up(&mut sum, &actor.numbers(how));
-    }
-    sum
-}
-
 /// Has all actors route and finish for a while, two threads each; then they hold what they hold. Says
 /// whether all of them did.
 fn churn_for_a_while(actors: &mut [Actor]) -> bool {
     for actor in &mut *actors {
-        assert_eq!(actor.ask("churn 2"), "ok");
+        actor.churn(2);
     }
     thread::sleep(Duration::from_millis(30));
     let mut did = true;
     for actor in actors {
-        assert_eq!(actor.ask("pause"), "ok");
-        let work = actor.ask("work-done");
-        did &= !work.starts_with("0 ");
+        actor.pause();
+        did &= actor.work_done().operations > 0;
     }
     did
 }
@@ -43,17 +30,17 @@ fn churn_for_a_while(actors: &mut [Actor]) -> bool {
 #[test]
 fn c1_in_flight_is_the_permits_of_all_processes() {
     let table = TestTable::with_engines(5);
-    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    let mut actors = spawn_all(table.path(), 3);
     let mut rounds = Rounds::new(12, "all of them at work");
     while rounds.another() {
         rounds.fell(churn_for_a_while(&mut actors));
-        assert_eq!(table.in_flight(), held(&mut actors, "held", 5));
+        assert_eq!(table.in_flight(), held(&mut actors, 5));
     }
     let by_frontend = table.view().frontends;
     for (actor, frontend) in actors.iter_mut().zip(by_frontend) {
-        let permits: u32 = actor.numbers("held").iter().sum();
+        let permits: u32 = actor.held().iter().sum();
         assert_eq!(frontend.in_flight, u64::from(permits), "by the ledgers");
-        assert_eq!(actor.ask("finish-all"), "ok");
+        actor.finish_all();
     }
     assert_eq!(table.in_flight(), [0; 5]);
 }
@@ -82,9 +69,9 @@ fn c1_no_publication_and_no_reap_changes_a_count() {
 #[test]
 fn c2_burst_splits_exactly_across_processes() {
     let table = TestTable::with_engines(4);
-    let mut publisher = Actor::open(ACTOR, table.path());
-    assert_eq!(publisher.ask("publish-forever"), "ok");
-    let mut actors = spawn_all(ACTOR, table.path(), 4);
+    let mut publisher = Actor::opened(table.path());
+    publisher.publish_forever();
+    let mut actors = spawn_all(table.path(), 4);
     let published = || table.view().snapshot.map(|snapshot| snapshot.words);
     let mut rounds = Rounds::new(10, "bursts that met, and a publication amid them");
     for round in 1.. {
@@ -92,7 +79,7 @@ fn c2_burst_splits_exactly_across_processes() {
             break;
         }
         let before = published();
-        let raced = race(&mut actors, "burst 64");
+        let raced = race::<Vec<u32>>(&mut actors, &Task::burst(64));
         rounds.fell(raced.met && published() != before);
         assert_eq!(raced.placed(), [64; 4]);
         assert_eq!(table.in_flight(), [64 * round; 4]);
@@ -102,11 +89,13 @@ fn c2_burst_splits_exactly_across_processes() {
 #[test]
 fn c2_the_spread_is_at_most_one_at_every_instant() {
     let table = TestTable::with_engines(7);
-    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    let mut actors = spawn_all(table.path(), 3);
     let mut random = Random::seeded();
     let mut rounds = Rounds::new(40, "looks amid a burst");
     while rounds.another() {
-        actors.iter_mut().for_each(|actor| actor.tell("burst 2000"));
+        actors
+            .iter_mut()
+            .for_each(|actor| actor.tell(&Task::burst(2000)));
         random.pause(300);
         // All of them frozen wherever they are: an instant that can be looked at.
         actors.iter().for_each(Actor::stop);
@@ -116,8 +105,8 @@ fn c2_the_spread_is_at_most_one_at_every_instant() {
         assert!(spread(&counts) <= 1, "{counts:?}");
         actors.iter().for_each(Actor::resume);
         for actor in &mut actors {
-            actor.answer();
-            assert_eq!(actor.ask("finish-all"), "ok");
+            actor.answer::<Vec<u32>>();
+            actor.finish_all();
         }
     }
 }
@@ -264,9 +253,9 @@ fn race_for_places(
     within: impl Fn(&[u32], &[u32]) -> bool,
 ) {
     let table = TestTable::new(options);
-    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    let mut actors = spawn_all(table.path(), 3);
     for actor in &mut actors {
-        assert_eq!(actor.ask("churn 1"), "ok");
+        actor.churn(1);
     }
     let mut seen = HashSet::new();
     for _ in 0..300 {
@@ -280,20 +269,21 @@ fn race_for_places(
     }
     assert!(seen.len() > 3, "there was no race to see: {seen:?}");
     for actor in &mut actors {
-        assert_eq!(actor.ask("pause"), "ok");
-        assert_eq!(actor.ask("finish-all"), "ok");
+        actor.pause();
+        actor.finish_all();
     }
     // All of the places can be had, and not one more.
     let mut rounds = Rounds::new(50, "bursts that met");
     while rounds.another() {
-        let raced = race(&mut actors, &format!("burst-tokens {places} {tokens}"));
+        let requests = places as usize;
+        let raced = race::<Vec<u32>>(&mut actors, &Task::Burst { requests, tokens });
         rounds.fell(raced.met);
         let placed = raced.placed();
         assert_eq!(placed.iter().sum::<u32>(), places);
         assert_eq!(table.in_flight(), placed);
         assert!(within(&table.in_flight(), &table.tokens()));
         for actor in &mut actors {
-            assert_eq!(actor.ask("finish-all"), "ok");
+            actor.finish_all();
         }
     }
 }
@@ -317,15 +307,15 @@ fn c4_full_is_said_at_once_and_counts_nothing() {
 #[test]
 fn c5_tokens_are_exact_like_requests() {
     let table = TestTable::with_engines(3);
-    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    let mut actors = spawn_all(table.path(), 3);
     let mut rounds = Rounds::new(12, "all of them at work");
     while rounds.another() {
         rounds.fell(churn_for_a_while(&mut actors));
-        assert_eq!(table.tokens(), held(&mut actors, "held-tokens", 3));
-        assert_eq!(table.in_flight(), held(&mut actors, "held", 3));
+        assert_eq!(table.tokens(), held_tokens(&mut actors, 3));
+        assert_eq!(table.in_flight(), held(&mut actors, 3));
     }
     for actor in &mut actors {
-        assert_eq!(actor.ask("finish-all"), "ok");
+        actor.finish_all();
     }
     assert_eq!(
         (table.tokens(), table.in_flight()),
@@ -441,24 +431,24 @@ fn c4_a_cap_on_tokens_is_none_on_requests() {
 #[test]
 fn c6_racing_route_many_is_still_all_or_none() {
     let table = TestTable::new(&Table::options().engine(Engine::named("a").max_in_flight(10)));
-    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    let mut actors = spawn_all(table.path(), 3);
     let mut rounds = Rounds::new(200, "calls that met");
     while rounds.another() {
-        let raced = race(&mut actors, "many 6");
+        let raced = race::<Vec<u32>>(&mut actors, &Task::RouteMany { requests: 6 });
         rounds.fell(raced.met);
         let mut placed = 0;
         for answer in &raced.answers {
-            match answer.as_str() {
-                "6" => placed += 6,
-                refused if refused.starts_with("error Saturated") => {}
-                other => panic!("{other}"),
+            match answer {
+                Ok(each) if *each == [6] => placed += 6,
+                Err(refused) if refused.starts_with("Saturated") => {}
+                other => panic!("{other:?}"),
             }
         }
         // One of them, or none if two were in each other's way.
         assert!(placed <= 6);
         assert_eq!(table.in_flight(), [placed]);
         for actor in &mut actors {
-            actor.ask("finish-all");
+            actor.finish_all();
         }
     }
 }
@@ -466,20 +456,18 @@ fn c6_racing_route_many_is_still_all_or_none() {
 #[test]
 fn c7_ties_favour_no_engine() {
     let table = TestTable::with_engines(5);
-    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    let mut actors = spawn_all(table.path(), 3);
     // Each request finishes before the next one arrives, so all engines are equal every time.
     for actor in &mut actors {
-        assert_eq!(actor.numbers("tie 1000"), [200; 5], "per frontend");
+        assert_eq!(actor.break_ties(1000), [200; 5], "per frontend");
     }
 }
 
 #[test]
 fn c7_frontends_that_have_one_tie_each_favour_none() {
     let table = TestTable::with_engines(4);
-    let mut wins = vec![0; 4];
-    for actor in &mut spawn_all(ACTOR, table.path(), 4) {
-        add_up(&mut wins, &actor.numbers("tie 1"));
-    }
+    let mut actors = spawn_all(table.path(), 4);
+    let wins = sum(4, actors.iter_mut().map(|actor| actor.break_ties(1)));
     assert_eq!(spread(&wins), 0, "{wins:?}");
 }
 
@@ -514,8 +502,8 @@ fn c7_ties_among_some_favour_none_of_them() {
     for engine in [2, 3, 4, 5, 6] {
         table.down(engine).unwrap();
     }
-    let mut actor = Actor::join(ACTOR, table.path());
-    assert_eq!(actor.numbers("tie 900"), [300, 300, 0, 0, 0, 0, 0, 300]);
+    let mut actor = Actor::joined(table.path());
+    assert_eq!(actor.break_ties(900), [300, 300, 0, 0, 0, 0, 0, 300]);
 }
 
 #[test]
@@ -531,15 +519,15 @@ fn c7_frontends_that_live_for_one_request_favour_none() {
 #[test]
 fn c7_racing_frontends_favour_none() {
     let table = TestTable::with_engines(4);
-    let mut actors = spawn_all(ACTOR, table.path(), 4);
+    let mut actors = spawn_all(table.path(), 4);
     let mut wins = vec![0; 4];
     // While one is preempted in the middle of a request, its engine loses every tie against it. That
     // is chance, and evens out over many; a favour does not.
     let mut met = 0;
     for _ in 0..20 {
-        let raced = race(&mut actors, "tie 100000");
+        let raced = race::<Vec<u32>>(&mut actors, &Task::BreakTies { requests: 100_000 });
         met += usize::from(raced.met);
-        add_up(&mut wins, &raced.placed());
+        wins = sum(4, [wins, raced.placed()]);
         let mean = wins.iter().sum::<u32>() / 4;
         if met > 0 && spread(&wins) < mean / 12 {
             return;
@@ -674,17 +662,13 @@ fn c7_engines_that_come_after_the_frontends_win_their_first_ties_as_often_as_oth
     for engines_before in [0, 1, 2] {
         let options = Table::options().engines(engines_before).max_engines(8);
         let table = TestTable::new(&options);
-        let mut actors = spawn_all(ACTOR, table.path(), 12);
+        let mut actors = spawn_all(table.path(), 12);
         // A frontend that joins anew has another order.
         let frontends: Vec<_> = (0..40).map(|_| table.join().unwrap()).collect();
         for number in engines_before..4 {
             table.add(Engine::named(number.to_string())).unwrap();
         }
-        let mut wins = vec![0; 4];
-        for actor in &mut actors {
-            let won = actor.numbers("tie 1");
-            wins.iter_mut().zip(won).for_each(|(sum, n)| *sum += n);
-        }
+        let mut wins = sum(4, actors.iter_mut().map(|actor| actor.break_ties(1)));
         for frontend in &frontends {
             wins[frontend.route().unwrap().engine().index()] += 1;
         }

@@ -2,54 +2,43 @@
 
 use headcount::{Error, Request, Table};
 use headcount_tests::{
-    Actor, Random, Rounds, TestTable, Traced, eventually, is_root, lanes_in_midst, skipped,
-    spawn_all, spread,
+    Actor, CoreDump, ForkedAmid, Random, Rounds, Task, TestTable, Traced, eventually, held,
+    held_tokens, is_root, lanes_in_midst, skipped, spawn_all, spread,
 };
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
-
-fn held(actors: &mut [Actor], how: &str, engines: usize) -> Vec<u32> {
-    let mut sum = vec![0; engines];
-    for actor in actors {
-        let own = actor.numbers(how);
-        sum.iter_mut().zip(own).for_each(|(sum, n)| *sum += n);
-    }
-    sum
-}
-
 #[test]
 fn k1_kill_at_any_moment_leaks_nothing_and_blocks_nobody() {
     let table = TestTable::new(&Table::options().engines(3).max_in_flight(10_000));
-    let mut survivors = spawn_all(ACTOR, table.path(), 2);
+    let mut survivors = spawn_all(table.path(), 2);
     let mut random = Random::seeded();
     let mut leaks = 0;
     let mut rounds = Rounds::new(60, "deaths in the midst of an operation");
     while rounds.another() {
-        let mut victims = spawn_all(ACTOR, table.path(), 2);
+        let mut victims = spawn_all(table.path(), 2);
         for actor in survivors.iter_mut().chain(&mut victims) {
-            assert_eq!(actor.ask("churn 2"), "ok");
+            actor.churn(2);
         }
         thread::sleep(Duration::from_millis(2));
         random.pause(3000);
         victims.into_iter().for_each(Actor::kill);
         for actor in &mut survivors {
-            assert_eq!(actor.ask("pause"), "ok", "the survivor is not blocked");
+            actor.pause();
         }
         // Those that live are in none.
         rounds.fell(!lanes_in_midst(&table).is_empty());
         let reaped = table.reap().unwrap();
         leaks += reaped.requests;
         assert_eq!(reaped.frontends, 2);
-        assert_eq!(table.in_flight(), held(&mut survivors, "held", 3));
-        assert_eq!(table.tokens(), held(&mut survivors, "held-tokens", 3));
+        assert_eq!(table.in_flight(), held(&mut survivors, 3));
+        assert_eq!(table.tokens(), held_tokens(&mut survivors, 3));
         assert_eq!(table.reap().unwrap().frontends, 0);
     }
     assert!(leaks > 100, "the victims held only {leaks} requests");
     for actor in &mut survivors {
-        assert_eq!(actor.ask("finish-all"), "ok");
+        actor.finish_all();
     }
     assert_eq!(table.in_flight(), [0; 3]);
     // The table's own count, too, is back at 0: all its 10,000 places are there.
@@ -60,26 +49,26 @@ fn k1_kill_at_any_moment_leaks_nothing_and_blocks_nobody() {
 #[test]
 fn k1_the_reaper_may_die_anywhere_too() {
     let table = TestTable::with_engines(40);
-    let mut survivor = Actor::join(ACTOR, table.path());
+    let mut survivor = Actor::joined(table.path());
     let mut random = Random::seeded();
     let mut rounds = Rounds::new(80, "reapers that were killed half-way");
     while rounds.another() {
-        assert_eq!(survivor.ask("churn 1"), "ok");
-        let mut victims = spawn_all(ACTOR, table.path(), 3);
+        survivor.churn(1);
+        let mut victims = spawn_all(table.path(), 3);
         for victim in &mut victims {
-            victim.ask("burst-tokens 800 3");
-            assert_eq!(victim.ask("churn 1"), "ok");
+            victim.burst_with_tokens(800, 3);
+            victim.churn(1);
         }
-        let mut reaper = Actor::open(ACTOR, table.path());
-        assert_eq!(reaper.ask("reap-forever"), "ok");
+        let mut reaper = Actor::opened(table.path());
+        reaper.reap_forever();
         victims.into_iter().for_each(Actor::kill);
         random.pause(150);
         reaper.kill();
-        assert_eq!(survivor.ask("pause"), "ok");
+        survivor.pause();
         let reaped = table.reap().unwrap();
         rounds.fell((1..2000).contains(&reaped.requests));
-        assert_eq!(table.in_flight(), survivor.numbers("held"));
-        assert_eq!(table.tokens(), survivor.numbers("held-tokens"));
+        assert_eq!(table.in_flight(), survivor.held());
+        assert_eq!(table.tokens(), survivor.held_tokens());
     }
 }
 
@@ -87,9 +76,9 @@ fn k1_the_reaper_may_die_anywhere_too() {
 fn k1_what_the_dead_held_no_longer_weighs() {
     let table = TestTable::with_engines(4);
     let frontend = table.join().unwrap();
-    let mut victim = Actor::join(ACTOR, table.path());
+    let mut victim = Actor::joined(table.path());
     for _ in 0..9 {
-        assert_eq!(victim.ask("route pin 2"), "engine 2");
+        victim.route_pinned(2);
     }
     victim.kill();
     assert_eq!(table.in_flight(), [0, 0, 9, 0], "dead, not reaped yet");
@@ -105,8 +94,8 @@ fn k1_what_the_dead_held_no_longer_weighs() {
 #[test]
 fn k1_reaping_happens_by_itself() {
     let full = |table: &TestTable| {
-        let mut victim = Actor::join(ACTOR, table.path());
-        assert_eq!(victim.ask("burst 4"), "4");
+        let mut victim = Actor::joined(table.path());
+        assert_eq!(victim.burst(4), [4]);
         victim.kill();
     };
     let options = Table::options().engines(1).max_in_flight(4);
@@ -136,16 +125,16 @@ fn k1_reaping_happens_by_itself() {
 #[test]
 fn k1_each_death_is_found_by_a_route_at_the_cap() {
     let table = TestTable::new(&Table::options().engines(1).max_in_flight(3));
-    let mut survivor = Actor::join(ACTOR, table.path());
+    let mut survivor = Actor::joined(table.path());
     for _ in 0..3 {
-        let mut victim = Actor::join(ACTOR, table.path());
-        assert_eq!(victim.ask("burst 3"), "3");
-        assert!(survivor.ask("route").starts_with("error Saturated"));
+        let mut victim = Actor::joined(table.path());
+        assert_eq!(victim.burst(3), [3]);
+        assert!(survivor.refused(&Task::route()).starts_with("Saturated"));
         victim.kill();
         eventually("the reap by a route", || {
-            survivor.ask("route") == "engine 0"
+            survivor.attempt(&Task::route()) == Ok(0)
         });
-        assert_eq!(survivor.ask("finish-all"), "ok");
+        survivor.finish_all();
     }
 }
 
@@ -153,8 +142,8 @@ fn k1_each_death_is_found_by_a_route_at_the_cap() {
 fn k1_a_lane_is_as_good_as_new_after_its_holder_died() {
     let table = TestTable::new(&Table::options().engines(2).max_frontends(1).threads(0));
     for round in 0..30 {
-        let mut actor = Actor::join(ACTOR, table.path());
-        let placed = actor.numbers("burst 11");
+        let mut actor = Actor::joined(table.path());
+        let placed = actor.burst(11);
         assert_eq!(
             (table.in_flight(), spread(&placed)),
             (placed, 1),
@@ -169,15 +158,15 @@ fn k1_a_lane_is_as_good_as_new_after_its_holder_died() {
 #[test]
 fn k2_a_stopped_process_is_alive() {
     let table = TestTable::with_engines(2);
-    let mut actor = Actor::join(ACTOR, table.path());
-    assert_eq!(actor.ask("burst 6"), "3 3");
+    let mut actor = Actor::joined(table.path());
+    assert_eq!(actor.burst(6), [3, 3]);
     actor.stop();
     thread::sleep(Duration::from_millis(100));
     assert_eq!(table.reap().unwrap().frontends, 0);
     assert_eq!(table.in_flight(), [3, 3]);
     assert!(table.view().frontends[0].alive);
     actor.resume();
-    assert_eq!(actor.ask("burst 2"), "1 1");
+    assert_eq!(actor.burst(2), [1, 1]);
     // SIGKILL needs no SIGCONT before it.
     actor.stop();
     actor.kill();
@@ -195,31 +184,31 @@ fn k2_a_crash_counts_as_life_until_its_core_is_written_and_that_can_be_bounded()
         );
     }
     for (how, written) in [
-        ("dump", BYTES..u64::MAX),
-        ("no-memory-in-dump", 1..BYTES / 4),
-        ("no-dump", 0..1),
+        (CoreDump::Whole, BYTES..u64::MAX),
+        (CoreDump::WithoutMemory, 1..BYTES / 4),
+        (CoreDump::None, 0..1),
     ] {
         let table = TestTable::with_engines(1);
         let directory = headcount_tests::directory();
-        let mut actor = Actor::start(Command::new(ACTOR).current_dir(directory.path()));
-        assert_eq!(actor.ask(&format!("open {}", table.path().display())), "ok");
-        assert_eq!(actor.ask("join"), "slot 0");
-        assert_eq!(actor.ask("burst 3"), "3");
+        let mut actor = Actor::start_by(Actor::command().current_dir(directory.path()));
+        actor.open(table.path());
+        assert_eq!(actor.join(), 0);
+        assert_eq!(actor.burst(3), [3]);
         let dump = || {
             let files = std::fs::read_dir(directory.path()).unwrap();
             files
                 .map(|file| file.unwrap().metadata().unwrap().len())
                 .sum::<u64>()
         };
-        actor.tell(&format!("crash {BYTES} {how}"));
+        actor.crash(BYTES as usize, how);
         let mut size = 0;
         eventually("the end", || {
             let alive = table.view().frontends[0].alive;
             size = dump();
             !alive
         });
-        assert!(written.contains(&size), "{how}: {size} bytes");
-        assert_eq!(table.reap().unwrap().requests, 3, "{how}");
+        assert!(written.contains(&size), "{how:?}: {size} bytes");
+        assert_eq!(table.reap().unwrap().requests, 3, "{how:?}");
     }
 }
 
@@ -228,14 +217,14 @@ fn k2_a_living_pid_does_not_keep_a_dead_lane() {
     // An exec keeps the pid and ends the program that held the lane.
     let table = TestTable::with_engines(1);
     let mut child = {
-        let mut actor = Actor::join(ACTOR, table.path());
-        assert_eq!(actor.ask("burst 5"), "5");
+        let mut actor = Actor::joined(table.path());
+        assert_eq!(actor.burst(5), [5]);
         let pid = table.view().frontends[0].pid;
         assert_eq!(pid as i32, actor.pid());
         actor
     };
-    let pid = child.ask("exec-sleep");
-    assert_eq!(pid, "", "the program is gone, its process is not");
+    // The program is gone, its process is not.
+    child.exec_sleep();
     eventually("the reap", || {
         table.reap().unwrap().requests == 5 || table.in_flight() == [0]
     });
@@ -251,9 +240,9 @@ fn k2_liveness_is_seen_across_pid_namespaces() {
     if !is_root() {
         command.args(["--user", "--map-current-user"]);
     }
-    command.args(["--pid", "--fork", "--kill-child", ACTOR]);
+    command.args(["--pid", "--fork", "--kill-child"]);
     let probe = Command::new("unshare")
-        .args(command.get_args().take_while(|a| *a != ACTOR))
+        .args(command.get_args())
         .arg("true")
         .status();
     if !probe.is_ok_and(|status| status.success()) {
@@ -263,13 +252,10 @@ fn k2_liveness_is_seen_across_pid_namespaces() {
         );
         return;
     }
-    let mut inside = Actor::start(&mut command);
-    assert_eq!(
-        inside.ask(&format!("open {}", table.path().display())),
-        "ok"
-    );
-    assert_eq!(inside.ask("join"), "slot 0");
-    assert_eq!(inside.ask("burst 4"), "2 2");
+    let mut inside = Actor::start_by(command.arg(Actor::program()));
+    inside.open(table.path());
+    assert_eq!(inside.join(), 0);
+    assert_eq!(inside.burst(4), [2, 2]);
     assert_eq!(
         table.view().frontends[0].pid,
         1,
@@ -277,15 +263,11 @@ fn k2_liveness_is_seen_across_pid_namespaces() {
     );
     assert_eq!(table.reap().unwrap().frontends, 0, "it is alive");
 
-    let mut outside = Actor::join(ACTOR, table.path());
-    assert_eq!(outside.ask("burst 2"), "1 1");
+    let mut outside = Actor::joined(table.path());
+    assert_eq!(outside.burst(2), [1, 1]);
     outside.kill();
     // Seen from inside, where that pid never was.
-    assert_eq!(
-        inside.ask("join"),
-        "slot 1",
-        "joins once more, and reaps before"
-    );
+    assert_eq!(inside.join(), 1, "joins once more, and reaps before");
     eventually("the reap by the one inside", || table.in_flight() == [2, 2]);
     inside.kill();
     eventually("the death of the one inside", || {
@@ -297,29 +279,32 @@ fn k2_liveness_is_seen_across_pid_namespaces() {
 #[test]
 fn k3_a_child_never_acts_as_its_parent() {
     let table = TestTable::with_engines(2);
-    let mut actor = Actor::join(ACTOR, table.path());
-    assert_eq!(actor.ask("burst 6"), "3 3");
-    let said = actor.ask("fork-and-use");
-    assert_eq!(said, "route forked, publish forked, join done");
+    let mut actor = Actor::joined(table.path());
+    assert_eq!(actor.burst(6), [3, 3]);
+    let told = actor.fork_and_use();
+    assert_eq!(
+        [told.route, told.publish, told.join],
+        ["forked", "forked", "done"]
+    );
     assert_eq!(
         table.in_flight(),
         [3, 3],
         "what the child dropped was not its own"
     );
-    assert_eq!(actor.ask("held"), "3 3");
-    assert_eq!(actor.ask("burst 2"), "1 1", "the parent goes on");
-    assert_eq!(actor.ask("finish-all"), "ok");
+    assert_eq!(actor.held(), [3, 3]);
+    assert_eq!(actor.burst(2), [1, 1], "the parent goes on");
+    actor.finish_all();
     assert_eq!(table.in_flight(), [0, 0]);
 }
 
 #[test]
 fn k3_a_child_that_lives_on_does_not_keep_its_dead_parent_alive() {
     let table = TestTable::with_engines(2);
-    let mut actor = Actor::join(ACTOR, table.path());
-    assert_eq!(actor.ask("publisher"), "ok");
-    assert_eq!(actor.ask("deploy"), "ok");
-    assert_eq!(actor.ask("burst 6"), "3 3");
-    let child: i32 = actor.ask("fork-and-live").parse().unwrap();
+    let mut actor = Actor::joined(table.path());
+    actor.become_publisher();
+    actor.deploy();
+    assert_eq!(actor.burst(6), [3, 3]);
+    let child = actor.fork_and_live();
     actor.kill();
     let reaped = table.reap().unwrap();
     assert_eq!((reaped.frontends, reaped.requests), (1, 6));
@@ -333,21 +318,13 @@ fn k3_a_child_that_lives_on_does_not_keep_its_dead_parent_alive() {
     assert!(was_alive, "the child lived all the while");
 }
 
-/// Has an actor fork so many children while it joins and leaves. How many forks fell into a join, and the
-/// children.
-fn forked_while_joining(actor: &mut Actor, count: usize) -> (u32, Vec<u32>) {
-    let mut numbers = actor.numbers(&format!("fork-while-joining {count}"));
-    let children = numbers.split_off(1);
-    (numbers[0], children)
-}
-
 #[test]
 fn k3_a_program_that_was_started_gets_none_of_its_starters_files() {
     let table = TestTable::with_engines(2);
-    let mut actor = Actor::join(ACTOR, table.path());
-    assert_eq!(actor.ask("publisher"), "ok");
-    assert_eq!(actor.ask("burst 6"), "3 3");
-    let program: i32 = actor.ask("start-sleep").parse().unwrap();
+    let mut actor = Actor::joined(table.path());
+    actor.become_publisher();
+    assert_eq!(actor.burst(6), [3, 3]);
+    let program = actor.start_sleep();
     let files = std::fs::read_dir(format!("/proc/{program}/fd")).unwrap();
     let files: Vec<_> = files
         // What it has closed by the time it is looked at is no link any more.
@@ -368,8 +345,8 @@ fn k3_a_program_that_was_started_gets_none_of_its_starters_files() {
 fn k3_fork_while_others_join_keeps_no_lock() {
     // Forks go on in one thread while frontends join and leave in another.
     let table = TestTable::with_engines(1);
-    let mut actor = Actor::open(ACTOR, table.path());
-    let (amid, children) = forked_while_joining(&mut actor, 150);
+    let mut actor = Actor::opened(table.path());
+    let ForkedAmid { amid, children } = actor.fork_while_joining(150);
     assert!(children.len() > 100);
     println!("{amid} forks amid a join");
     assert!(amid > 0, "no fork fell into a join");
@@ -378,7 +355,7 @@ fn k3_fork_while_others_join_keeps_no_lock() {
     let frontends = table.view().frontends;
     for child in children {
         // SAFETY: as above.
-        unsafe { libc::kill(child as i32, libc::SIGKILL) };
+        unsafe { libc::kill(child, libc::SIGKILL) };
     }
     assert_eq!(frontends, [], "{reaped:?}");
 }
@@ -389,16 +366,16 @@ fn k3_forks_of_one_thread_keep_no_lock_that_others_are_just_taking() {
     let mut rounds = Rounds::new(6, "forks amid a join");
     while rounds.another() {
         let table = TestTable::new(&Table::options().engines(1).max_frontends(16));
-        let mut actor = Actor::join(ACTOR, table.path());
-        assert_eq!(actor.ask("burst 3"), "3");
-        let (amid, children) = forked_while_joining(&mut actor, 40);
+        let mut actor = Actor::joined(table.path());
+        assert_eq!(actor.burst(3), [3]);
+        let ForkedAmid { amid, children } = actor.fork_while_joining(40);
         rounds.fell(amid > 0);
         actor.kill();
         let reaped = table.reap().unwrap();
         let view = table.view();
         for child in children {
             // SAFETY: as above.
-            unsafe { libc::kill(child as i32, libc::SIGKILL) };
+            unsafe { libc::kill(child, libc::SIGKILL) };
         }
         assert_eq!(
             (view.frontends, table.in_flight()),
@@ -414,10 +391,8 @@ fn k3_a_child_of_a_process_that_just_opens_its_first_table_does_not_hang() {
     let table = TestTable::with_engines(1);
     let mut rounds = Rounds::new(40, "forks amid the opening");
     while rounds.another() {
-        let mut actor = Actor::start(&mut Command::new(ACTOR));
-        let said = actor.ask(&format!("fork-while-opening {}", table.path().display()));
-        assert!(matches!(said.as_str(), "amid" | "not amid"), "{said}");
-        rounds.fell(said == "amid");
+        let mut actor = Actor::start();
+        rounds.fell(actor.fork_while_opening(table.path()));
     }
 }
 
@@ -426,19 +401,19 @@ fn k3_a_child_of_a_process_that_is_just_reaping_does_not_hang() {
     let table = TestTable::with_engines(1);
     // Living frontends, so that a pass takes a while.
     let _living: Vec<_> = (0..40).map(|_| table.join().unwrap()).collect();
-    let mut actor = Actor::open(ACTOR, table.path());
-    assert_eq!(actor.ask("fork-while-reaping 60"), "ok");
+    let mut actor = Actor::opened(table.path());
+    actor.fork_while_reaping(60);
 }
 
 #[test]
 fn k1_reaping_needs_no_descriptor() {
     let table = TestTable::with_engines(1);
-    let mut reaper = Actor::open(ACTOR, table.path());
-    let mut victim = Actor::join(ACTOR, table.path());
-    assert_eq!(victim.ask("burst 5"), "5");
-    assert_eq!(reaper.ask("use-up-descriptors"), "ok");
+    let mut reaper = Actor::opened(table.path());
+    let mut victim = Actor::joined(table.path());
+    assert_eq!(victim.burst(5), [5]);
+    reaper.use_up_descriptors();
     victim.kill();
-    assert_eq!(reaper.ask("reap"), "1 frontends 5 requests");
+    assert_eq!(reaper.reap(), (1, 5));
     assert_eq!(table.in_flight(), [0]);
 }
 
@@ -446,13 +421,13 @@ fn k1_reaping_needs_no_descriptor() {
 fn k1_nor_does_reaping_a_table_of_ones_own_making() {
     let directory = headcount_tests::directory();
     let path = directory.path().join("table");
-    let mut reaper = Actor::start(&mut Command::new(ACTOR));
-    assert_eq!(reaper.ask(&format!("create {} 1", path.display())), "ok");
-    let mut victim = Actor::join(ACTOR, &path);
-    assert_eq!(victim.ask("burst 5"), "5");
-    assert_eq!(reaper.ask("use-up-descriptors"), "ok");
+    let mut reaper = Actor::start();
+    reaper.create(&path, 1);
+    let mut victim = Actor::joined(&path);
+    assert_eq!(victim.burst(5), [5]);
+    reaper.use_up_descriptors();
     victim.kill();
-    assert_eq!(reaper.ask("reap"), "1 frontends 5 requests");
+    assert_eq!(reaper.reap(), (1, 5));
 }
 
 #[test]
@@ -461,16 +436,19 @@ fn k1_who_joins_waits_a_little_for_the_reaper_of_the_last_place() {
     for _ in 0..20 {
         let table = TestTable::new(&Table::options().engines(2).max_frontends(1));
         let (mut reaper, stopped) = reaper_half_way(&table);
-        let mut joiner = Actor::start(table.pass_to(&mut Command::new(ACTOR)));
-        assert_eq!(joiner.ask("inherit"), "ok");
-        joiner.tell("join");
+        let mut joiner = Actor::start_by(table.pass_to(&mut Actor::command()));
+        joiner.inherit();
+        joiner.tell(&Task::Join);
         thread::sleep(Duration::from_millis(2));
         stopped.goes_on();
-        assert_eq!(reaper.answer(), "1 frontends 7 requests");
-        match joiner.answer().as_str() {
-            "slot 0" => waited += 1,
+        assert_eq!(reaper.answer::<(u64, u64)>(), (1, 7));
+        match joiner.result::<usize>() {
+            Ok(slot) => {
+                assert_eq!(slot, 0);
+                waited += 1;
+            }
             // On a machine with much else to do: it has waited for as long as it waits.
-            other => assert!(other.starts_with("error FrontendsFull"), "{other}"),
+            Err(error) => assert!(error.starts_with("FrontendsFull"), "{error}"),
         }
     }
     assert!(waited > 5, "{waited} of 20 waited");
@@ -480,9 +458,8 @@ fn k1_who_joins_waits_a_little_for_the_reaper_of_the_last_place() {
 fn k4_of_several_that_open_at_once_each_finds_the_table_empty() {
     let table = TestTable::new(&Table::options().engines(1000).max_engines(1000));
     for _ in 0..30 {
-        let mut dead = spawn_all(ACTOR, table.path(), 2);
-        dead.iter_mut()
-            .for_each(|actor| drop(actor.ask("burst 3000")));
+        let mut dead = spawn_all(table.path(), 2);
+        dead.iter_mut().for_each(|actor| drop(actor.burst(3000)));
         dead.into_iter().for_each(Actor::kill);
         thread::scope(|scope| {
             let open = || {
@@ -505,11 +482,11 @@ fn with_a_reaper_half_way() -> (TestTable, Actor, Traced) {
 
 /// The same in a table of two engines in which no frontend has joined yet.
 fn reaper_half_way(table: &TestTable) -> (Actor, Traced) {
-    let mut reaper = Actor::open(ACTOR, table.path());
-    let mut dead = Actor::join(ACTOR, table.path());
-    assert_eq!(dead.ask("burst 7"), "4 3");
+    let mut reaper = Actor::opened(table.path());
+    let mut dead = Actor::joined(table.path());
+    assert_eq!(dead.burst(7), [4, 3]);
     dead.kill();
-    let stopped = Traced::after_its_next_lock(&mut reaper, "reap");
+    let stopped = Traced::after_its_next_lock(&mut reaper, &Task::Reap);
     (reaper, stopped)
 }
 
@@ -531,7 +508,7 @@ fn k4_who_opens_waits_for_a_reaper_that_has_only_just_begun() {
         match round % 2 {
             0 => {
                 stopped.goes_on();
-                assert_eq!(reaper.answer(), "1 frontends 7 requests");
+                assert_eq!(reaper.answer::<(u64, u64)>(), (1, 7));
             }
             _ => reaper.kill(),
         }
@@ -557,7 +534,7 @@ fn k4_a_reaper_that_stays_stopped_keeps_nobody_from_opening() {
     let frontend = table.join().unwrap();
     assert_eq!(frontend.slot(), 1);
     stopped.goes_on();
-    assert_eq!(reaper.answer(), "1 frontends 7 requests");
+    assert_eq!(reaper.answer::<(u64, u64)>(), (1, 7));
     assert_eq!(table.in_flight(), [0, 0]);
 }
 
@@ -583,10 +560,10 @@ fn k4_when_all_are_dead_the_next_to_open_finds_the_table_empty() {
     let table = TestTable::with_engines(3);
     let mut rounds = Rounds::new(20, "deaths in the midst of an operation");
     while rounds.another() {
-        let mut actors = spawn_all(ACTOR, table.path(), 3);
+        let mut actors = spawn_all(table.path(), 3);
         for actor in &mut actors {
-            actor.ask("burst-tokens 30 5");
-            assert_eq!(actor.ask("churn 1"), "ok");
+            actor.burst_with_tokens(30, 5);
+            actor.churn(1);
         }
         thread::sleep(Duration::from_millis(5));
         actors.into_iter().for_each(Actor::kill);
@@ -601,10 +578,10 @@ fn k4_when_all_are_dead_the_next_to_open_finds_the_table_empty() {
 #[test]
 fn a_frontend_that_leaves_is_neither_shown_nor_reaped() {
     let table = TestTable::with_engines(2);
-    let mut actor = Actor::join(ACTOR, table.path());
-    assert_eq!(actor.ask("burst 4"), "2 2");
+    let mut actor = Actor::joined(table.path());
+    assert_eq!(actor.burst(4), [2, 2]);
     assert_eq!(table.view().frontends.len(), 1);
-    assert_eq!(actor.ask("leave"), "ok");
+    actor.leave();
     let looker = Table::open_read_only(table.path()).unwrap();
     assert_eq!(looker.view().frontends, []);
     assert_eq!(table.reap().unwrap().frontends, 0);
@@ -613,7 +590,7 @@ fn a_frontend_that_leaves_is_neither_shown_nor_reaped() {
 #[test]
 fn a_full_table_says_so_and_has_room_again_after_a_death() {
     let table = TestTable::new(&Table::options().engines(1).max_frontends(2));
-    let mut actors = spawn_all(ACTOR, table.path(), 2);
+    let mut actors = spawn_all(table.path(), 2);
     assert!(matches!(
         table.join(),
         Err(Error::FrontendsFull {
@@ -621,7 +598,7 @@ fn a_full_table_says_so_and_has_room_again_after_a_death() {
             ..
         })
     ));
-    assert_eq!(actors[0].ask("burst 1"), "1", "the others go on");
+    assert_eq!(actors[0].burst(1), [1], "the others go on");
     actors.pop().unwrap().kill();
     let frontend = table.join().unwrap();
     drop(frontend.route_with(&Request::new()).unwrap());

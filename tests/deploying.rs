@@ -4,12 +4,10 @@ use headcount::{
     Cap, Difference, Engine, EngineState, Error, Frontend, Options, Permit, Request, RouteError,
     Table,
 };
-use headcount_tests::{Actor, Rounds, TestTable, eventually, many_engines};
+use headcount_tests::{Actor, Rounds, Task, TestTable, eventually, many_engines};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 
 /// The pid of the deployment, as another one is told.
 fn told(table: &Table) -> Option<i32> {
@@ -24,8 +22,8 @@ fn told(table: &Table) -> Option<i32> {
 fn a_table_has_one_deployment_at_a_time() {
     let table = TestTable::with_engines(2);
     assert_eq!(table.view().deployment, None);
-    let mut first = Actor::open(ACTOR, table.path());
-    assert_eq!(first.ask("deploy"), "ok");
+    let mut first = Actor::opened(table.path());
+    first.deploy();
     assert_eq!(told(&table), Some(first.pid()));
     assert_eq!(table.view().deployment, Some(first.pid() as u32));
     let said = table.deploy().unwrap_err().to_string();
@@ -38,7 +36,7 @@ fn a_table_has_one_deployment_at_a_time() {
         )
     );
     // Frontends and people go on as ever.
-    assert_eq!(first.ask("join"), "slot 0");
+    assert_eq!(first.join(), 0);
     table.drain(1).unwrap();
     let _permit = table.join().unwrap().route().unwrap();
     let reader = Table::open_read_only(table.path()).unwrap();
@@ -49,8 +47,8 @@ fn a_table_has_one_deployment_at_a_time() {
 #[test]
 fn k2_the_death_of_a_deployment_gives_its_place_to_the_next() {
     let table = TestTable::with_engines(2);
-    let mut first = Actor::open(ACTOR, table.path());
-    assert_eq!(first.ask("deploy"), "ok");
+    let mut first = Actor::opened(table.path());
+    first.deploy();
     // A stopped process lives.
     first.stop();
     assert_eq!(told(&table), Some(first.pid()));
@@ -59,10 +57,10 @@ fn k2_the_death_of_a_deployment_gives_its_place_to_the_next() {
     assert_eq!(table.view().deployment, None);
     let here = table.deploy().unwrap();
     assert_eq!(table.view().deployment, Some(std::process::id()));
-    let mut second = Actor::open(ACTOR, table.path());
-    assert!(second.ask("deploy").starts_with("error Deployed"));
+    let mut second = Actor::opened(table.path());
+    assert!(second.refused(&Task::Deploy).starts_with("Deployed"));
     drop(here);
-    assert_eq!(second.ask("deploy"), "ok");
+    second.deploy();
 }
 
 #[test]
@@ -221,8 +219,8 @@ fn apply_changes_nothing_if_it_cannot_do_all() {
     assert_eq!(engines(&table), before);
     let reader = Table::open_read_only(table.path()).unwrap();
     assert!(matches!(reader.apply(&options()), Err(Error::ReadOnly)));
-    let mut other = Actor::open(ACTOR, table.path());
-    assert_eq!(other.ask("deploy"), "ok");
+    let mut other = Actor::opened(table.path());
+    other.deploy();
     assert!(matches!(table.apply(&more), Err(Error::Deployed { .. })));
     assert_eq!(engines(&table), before);
 }
@@ -333,8 +331,8 @@ fn k1_an_applier_that_is_killed_leaves_a_valid_table_and_to_apply_again_does_the
     let frontend = table.join().unwrap();
     let mut rounds = Rounds::new(25, "kills in the middle of an apply");
     while rounds.another() {
-        let mut applier = Actor::open(ACTOR, table.path());
-        assert_eq!(applier.ask("apply-forever"), "ok");
+        let mut applier = Actor::opened(table.path());
+        applier.apply_forever();
         let start = table.view().max_in_flight;
         eventually("an apply", || table.view().max_in_flight != start);
         applier.kill();
@@ -359,8 +357,8 @@ fn k1_an_applier_that_is_killed_leaves_a_valid_table_and_to_apply_again_does_the
 #[test]
 fn apply_waits_for_another_process_that_applies() {
     let table = TestTable::new(&many_engines(0).max_engines(200));
-    let mut applier = Actor::open(ACTOR, table.path());
-    assert_eq!(applier.ask("apply-forever"), "ok");
+    let mut applier = Actor::opened(table.path());
+    applier.apply_forever();
     // It found the other one's configuration, which that has applied in between.
     let mut rounds = Rounds::new(25, "applies in turns");
     while rounds.another() {

@@ -4,13 +4,11 @@ use headcount::{
     Engine, EngineState, Error, MAX_IN_FLIGHT, MAX_NAME_LEN, Policy, Request, RouteError, Table,
     Unavailable,
 };
-use headcount_tests::{Actor, Rounds, TestTable, ids, spawn_all};
+use headcount_tests::{Actor, Rounds, Task, TestTable, held, ids, spawn_all};
 use std::sync::mpsc::channel;
 use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
-
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 
 #[test]
 fn states_say_who_takes_requests() {
@@ -99,22 +97,24 @@ fn a_drain_is_never_lost_to_who_finds_the_engine_down() {
 #[test]
 fn nothing_is_admitted_after_drain_has_returned() {
     let table = TestTable::with_engines(2);
-    let mut actors = spawn_all(ACTOR, table.path(), 2);
+    let mut actors = spawn_all(table.path(), 2);
     let mut rounds = Rounds::new(1000, "drains amid a burst");
     while rounds.another() {
-        actors.iter_mut().for_each(|actor| actor.tell("burst 500"));
+        actors
+            .iter_mut()
+            .for_each(|actor| actor.tell(&Task::burst(500)));
         thread::sleep(Duration::from_micros(100));
         table.drain(1).unwrap();
         let counts = table.in_flight();
         // Not before its first request, and not after its last.
         rounds.fell((1..1000).contains(&counts.iter().sum::<u32>()));
         for actor in &mut actors {
-            actor.answer();
+            actor.answer::<Vec<u32>>();
         }
         assert_eq!(table.in_flight()[1], counts[1]);
         table.up(1).unwrap();
         for actor in &mut actors {
-            actor.ask("finish-all");
+            actor.finish_all();
         }
     }
 }
@@ -122,10 +122,12 @@ fn nothing_is_admitted_after_drain_has_returned() {
 #[test]
 fn a_lower_cap_holds_from_the_moment_at_which_it_is_set() {
     let table = TestTable::with_engines(1);
-    let mut actors = spawn_all(ACTOR, table.path(), 2);
+    let mut actors = spawn_all(table.path(), 2);
     let mut rounds = Rounds::new(1000, "changes amid a burst");
     while rounds.another() {
-        actors.iter_mut().for_each(|actor| actor.tell("burst 500"));
+        actors
+            .iter_mut()
+            .for_each(|actor| actor.tell(&Task::burst(500)));
         thread::sleep(Duration::from_micros(100));
         table.set_caps(0, Some(20), None).unwrap();
         let in_flight = table.in_flight()[0];
@@ -133,12 +135,12 @@ fn a_lower_cap_holds_from_the_moment_at_which_it_is_set() {
         rounds.fell((21..1000).contains(&in_flight));
         let at_change = in_flight.max(20);
         for actor in &mut actors {
-            actor.answer();
+            actor.answer::<Vec<u32>>();
         }
         assert!(table.in_flight()[0] <= at_change);
         table.set_caps(0, None, None).unwrap();
         for actor in &mut actors {
-            actor.ask("finish-all");
+            actor.finish_all();
         }
     }
 }
@@ -146,11 +148,11 @@ fn a_lower_cap_holds_from_the_moment_at_which_it_is_set() {
 #[test]
 fn engines_flap_and_go_and_come_under_load_and_counts_stay_exact() {
     let table = TestTable::new(&Table::options().engines(3).max_engines(4));
-    let mut actors = spawn_all(ACTOR, table.path(), 2);
+    let mut actors = spawn_all(table.path(), 2);
     let mut rounds = Rounds::new(10, "all of them at work");
     while rounds.another() {
         for actor in &mut actors {
-            assert_eq!(actor.ask("churn 2"), "ok");
+            actor.churn(2);
         }
         for n in 0..100 {
             match n % 5 {
@@ -166,14 +168,12 @@ fn engines_flap_and_go_and_come_under_load_and_counts_stay_exact() {
             }
             thread::sleep(Duration::from_micros(200));
         }
-        let mut held = vec![0; 4];
         let mut at_work = true;
         for actor in &mut actors {
-            assert_eq!(actor.ask("pause"), "ok");
-            at_work &= !actor.ask("work-done").starts_with("0 ");
-            let own = actor.numbers("held");
-            held.iter_mut().zip(own).for_each(|(sum, n)| *sum += n);
+            actor.pause();
+            at_work &= actor.work_done().operations > 0;
         }
+        let held = held(&mut actors, 4);
         let mut counted = vec![0; 4];
         for engine in table.view().engines {
             counted[engine.id.index()] = engine.in_flight;
@@ -304,8 +304,8 @@ fn a_change_of_the_engine_list_waits_for_nobody_dead() {
     let mut rounds = Rounds::new(40, "deaths between an engine's coming and going");
     while rounds.another() {
         let changer = {
-            let mut actor = Actor::open(ACTOR, table.path());
-            assert_eq!(actor.ask("add-and-remove-forever"), "ok");
+            let mut actor = Actor::opened(table.path());
+            actor.add_and_remove_forever();
             actor
         };
         thread::sleep(Duration::from_millis(2));

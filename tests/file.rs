@@ -2,15 +2,13 @@
 
 use headcount::{Engine, Error, FaultKind, Options, PathState, Table};
 use headcount_tests::{
-    Actor, Random, Rounds, TestTable, directory, eventually, is_root, race, skipped,
+    Actor, Random, Rounds, Task, TestTable, directory, eventually, is_root, race, skipped,
 };
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 
 fn options() -> Options {
     Table::options().engines(4)
@@ -39,16 +37,13 @@ fn f1_racing_creators_end_in_one_table() {
     while rounds.another() {
         let directory = directory();
         let path = directory.path().join("table");
-        let mut actors: Vec<_> = (0..4)
-            .map(|_| Actor::start(&mut Command::new(ACTOR)))
-            .collect();
-        let create = format!("create {} 4", path.display());
-        let raced = race(&mut actors, &create);
+        let mut actors: Vec<_> = (0..4).map(|_| Actor::start()).collect();
+        let raced = race(&mut actors, &Task::create(&path, 4));
         rounds.fell(raced.met);
-        assert_eq!(raced.answers, ["ok"; 4]);
+        assert_eq!(raced.answers, [const { Ok(()) }; 4]);
         for actor in &mut actors {
-            actor.ask("join");
-            actor.ask("burst 2");
+            actor.join();
+            actor.burst(2);
         }
         let table = Table::open(&path).unwrap();
         let in_flight: Vec<_> = table.view().engines.iter().map(|e| e.in_flight).collect();
@@ -71,13 +66,10 @@ fn f1_a_creator_killed_half_way_leaves_nothing_that_stops_the_next() {
         }
         let directory = directory();
         let path = directory.path().join("table");
-        let mut creator = Actor::start(&mut Command::new(ACTOR));
-        assert_eq!(
-            creator.ask("held-by-nobody").split(' ').next(),
-            Some("error"),
-            "it is up"
-        );
-        creator.tell(&format!("create {} 4", path.display()));
+        let mut creator = Actor::start();
+        // An answer, whatever it is, says that it is up.
+        creator.refused(&Task::Held);
+        creator.tell(&Task::create(&path, 4));
         // It takes its time where others have more to do.
         random.pause(400 + 10 * round);
         creator.kill();
@@ -104,16 +96,13 @@ fn f1_a_creator_killed_half_way_leaves_nothing_that_stops_the_next() {
 #[test]
 fn f1_opening_races_safely_with_reaping() {
     let table = TestTable::with_engines(3);
-    let mut openers: Vec<_> = (0..2)
-        .map(|_| Actor::start(&mut Command::new(ACTOR)))
-        .collect();
+    let mut openers: Vec<_> = (0..2).map(|_| Actor::start()).collect();
     for opener in &mut openers {
-        let open = format!("open-forever {}", table.path().display());
-        assert_eq!(opener.ask(&open), "ok");
+        opener.open_forever(table.path());
     }
     for _ in 0..60 {
-        let mut victim = Actor::join(ACTOR, table.path());
-        assert_eq!(victim.ask("burst 30"), "10 10 10");
+        let mut victim = Actor::joined(table.path());
+        assert_eq!(victim.burst(30), [10, 10, 10]);
         victim.kill();
         eventually("a reap by an opener", || table.in_flight() == [0; 3]);
         eventually("a free slot", || table.view().frontends.is_empty());
@@ -392,14 +381,12 @@ fn f3_a_full_file_system_is_an_error_on_create() {
         );
         return;
     }
-    let mut actor = Actor::start(command.arg(ACTOR));
-    let full = actor.ask(&format!("create {}/table 4", directory.path().display()));
-    assert!(full.starts_with("error NoSpace"), "{full}");
-    let open = actor.ask(&format!("open {}/table", directory.path().display()));
-    assert!(
-        open.starts_with("error NotFound"),
-        "nothing was left: {open}"
-    );
+    let mut actor = Actor::start_by(command.arg(Actor::program()));
+    let path = directory.path().join("table");
+    let full = actor.refused(&Task::create(&path, 4));
+    assert!(full.starts_with("NoSpace"), "{full}");
+    let open = actor.refused(&Task::open(&path));
+    assert!(open.starts_with("NotFound"), "nothing was left: {open}");
 }
 
 #[test]
@@ -415,10 +402,10 @@ fn f3_a_memfd_is_sealed_and_inherited_by_a_child() {
             "its size is sealed"
         );
     }
-    let mut actor = Actor::start(table.pass_to(&mut Command::new(ACTOR)));
-    assert_eq!(actor.ask("inherit"), "ok");
-    assert_eq!(actor.ask("join"), "slot 0");
-    assert_eq!(actor.ask("burst 8"), "2 2 2 2");
+    let mut actor = Actor::start_by(table.pass_to(&mut Actor::command()));
+    actor.inherit();
+    assert_eq!(actor.join(), 0);
+    assert_eq!(actor.burst(8), [2, 2, 2, 2]);
     let frontend = table.join().unwrap();
     assert_eq!(
         frontend.slot(),
@@ -429,9 +416,11 @@ fn f3_a_memfd_is_sealed_and_inherited_by_a_child() {
     actor.kill();
     assert_eq!(table.reap().unwrap().requests, 8);
 
-    let mut stranger = Actor::start(&mut Command::new(ACTOR));
+    let mut stranger = Actor::start();
     assert!(
-        stranger.ask("inherit").starts_with("error NotPassed"),
+        stranger
+            .refused(&Task::Inherit { threads: None })
+            .starts_with("NotPassed"),
         "it was not passed"
     );
 }
@@ -440,19 +429,22 @@ fn f3_a_memfd_is_sealed_and_inherited_by_a_child() {
 fn a_passed_table_goes_to_that_child_and_no_further() {
     let table = options().memfd().unwrap();
     let other = TestTable::with_engines(1);
-    let mut actor = Actor::start(table.pass_to(&mut Command::new(ACTOR)));
-    assert_eq!(actor.ask("inherit"), "ok");
-    assert_eq!(actor.ask("inherit"), "ok", "twice is as good as once");
-    let other_lanes = actor.ask("inherit-with-threads 2");
-    assert!(other_lanes.starts_with("error Differs"), "{other_lanes}");
-    let theirs = actor.ask("child-has-table");
-    assert!(!theirs.contains("headcount"), "{theirs}");
+    let mut actor = Actor::start_by(table.pass_to(&mut Actor::command()));
+    actor.inherit();
+    actor.inherit();
+    let other_lanes = actor.refused(&Task::Inherit { threads: Some(2) });
+    assert!(other_lanes.starts_with("Differs"), "{other_lanes}");
+    let theirs = actor.child_has_table();
+    assert!(
+        !theirs.display().to_string().contains("headcount"),
+        "{theirs:?}"
+    );
     // The variable goes further than the descriptor: it must not lead to anything.
-    let none = actor.ask("child-inherits");
-    assert!(none.starts_with("error NotPassed"), "{none}");
-    let another = actor.ask(&format!("child-inherits {}", other.path().display()));
-    assert!(another.starts_with("error NotPassed"), "{another}");
-    assert_eq!(actor.ask("join"), "slot 0");
+    let none = actor.child_is_refused(None);
+    assert!(none.contains("NotPassed"), "{none}");
+    let another = actor.child_is_refused(Some(other.path()));
+    assert!(another.contains("NotPassed"), "{another}");
+    assert_eq!(actor.join(), 0);
     assert_eq!(table.view().frontends.len(), 1);
 }
 
@@ -461,17 +453,17 @@ fn those_who_use_a_table_know_whether_it_lies_at_its_path() {
     let table = TestTable::with_engines(2);
     let path = table.path();
     let mut users = [
-        Actor::join(ACTOR, path),
-        Actor::start(Command::new(ACTOR).current_dir(path.parent().unwrap())),
-        Actor::start(table.pass_to(&mut Command::new(ACTOR))),
+        Actor::joined(path),
+        Actor::start_by(Actor::command().current_dir(path.parent().unwrap())),
+        Actor::start_by(table.pass_to(&mut Actor::command())),
     ];
-    assert_eq!(users[1].ask("open table"), "ok");
-    assert_eq!(users[1].ask("go /"), "ok");
-    assert_eq!(users[2].ask("inherit"), "ok");
+    users[1].open("table".as_ref());
+    users[1].change_directory("/".as_ref());
+    users[2].inherit();
     for user in &mut users {
-        assert_eq!(user.ask("reap-every 5"), "ok");
+        user.reap_every(5);
     }
-    let mut see = |state: PathState, says: &str| {
+    let mut see = |state: PathState, expected_error: Option<&str>| {
         let found = table.verify().unwrap();
         let kinds: Vec<_> = found.faults.iter().map(|fault| fault.kind).collect();
         let expected: &[_] = if state.is_split() {
@@ -481,33 +473,36 @@ fn those_who_use_a_table_know_whether_it_lies_at_its_path() {
         };
         assert_eq!((table.path_state().unwrap(), &*kinds), (state, expected));
         for user in &mut users {
-            assert_eq!(user.ask("path-state"), format!("{state:?}"));
-            eventually("what the reaper says", || {
-                let said = user.ask("reaper-says");
-                said.contains(says) && (says == "nothing" || said.contains("/table "))
+            assert_eq!(user.path_state(), format!("{state:?}"));
+            eventually("the reaper's error", || {
+                match (user.reaper_error(), expected_error) {
+                    (None, None) => true,
+                    (Some(error), Some(text)) => error.contains(text) && error.contains("/table "),
+                    _ => false,
+                }
             });
         }
     };
     let away = path.with_file_name("away");
-    see(PathState::Here, "nothing");
+    see(PathState::Here, None);
     fs::rename(path, &away).unwrap();
-    see(PathState::Gone, "was removed or renamed");
+    see(PathState::Gone, Some("was removed or renamed"));
     let other = options().create(path).unwrap();
-    see(PathState::Replaced, "was replaced by another file");
+    see(PathState::Replaced, Some("was replaced by another file"));
     assert_eq!(other.path_state().unwrap(), PathState::Here);
     fs::rename(&away, path).unwrap();
-    see(PathState::Here, "nothing");
+    see(PathState::Here, None);
     assert_eq!(other.path_state().unwrap(), PathState::Replaced);
     fs::remove_file(path).unwrap();
-    see(PathState::Gone, "was removed or renamed");
+    see(PathState::Gone, Some("was removed or renamed"));
     symlink(&away, path).unwrap();
-    see(PathState::Replaced, "was replaced by another file");
+    see(PathState::Replaced, Some("was replaced by another file"));
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
-    see(PathState::Gone, "was removed or renamed");
+    see(PathState::Gone, Some("was removed or renamed"));
     // It goes on nevertheless, and all of these are still one.
-    assert_eq!(users[0].ask("burst 4"), "2 2");
-    assert_eq!(users[2].ask("join"), "slot 1");
-    assert_eq!(users[2].ask("burst 2"), "1 1");
+    assert_eq!(users[0].burst(4), [2, 2]);
+    assert_eq!(users[2].join(), 1);
+    assert_eq!(users[2].burst(2), [1, 1]);
     assert_eq!(table.in_flight(), [3, 3]);
 }
 
@@ -610,8 +605,8 @@ fn f4_a_table_of_another_user_is_refused_unless_asked_for() {
 #[test]
 fn reading_only_changes_nothing_and_disturbs_nobody() {
     let table = TestTable::with_engines(2);
-    let mut dead = Actor::join(ACTOR, table.path());
-    dead.ask("burst 4");
+    let mut dead = Actor::joined(table.path());
+    dead.burst(4);
     dead.kill();
     let before = fs::read(table.path()).unwrap();
     let reader = Table::open_read_only(table.path()).unwrap();

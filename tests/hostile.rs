@@ -2,7 +2,7 @@
 //! may not die of a signal, hang or panic.
 
 use headcount::Table;
-use headcount_tests::directory;
+use headcount_tests::{Actor, Task, directory};
 use proptest::prelude::*;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -10,7 +10,6 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 const HEADER: usize = 512;
 
 /// What is done to a finished table.
@@ -101,7 +100,7 @@ proptest! {
             // One that was cut may be too short for the next damage, which is all the same.
             let _ = apply(damage, &path);
         }
-        let output = Command::new(ACTOR).arg("use-everything").arg(&path).output().unwrap();
+        let output = Actor::command().arg("use-everything").arg(&path).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         prop_assert!(output.status.success(), "{:?}: {said}", output.status);
         prop_assert!(!said.contains("panicked"), "{said}");
@@ -120,22 +119,19 @@ fn f4_two_users_share_a_table_if_both_want_to() {
         directory.path().join("table"),
         directory.path().join("actor"),
     );
-    fs::copy(ACTOR, &actor).unwrap();
+    fs::copy(Actor::program(), &actor).unwrap();
     let table = Table::options()
         .engines(2)
         .mode(0o666)
         .create(&path)
         .unwrap();
     let _frontend = table.join().unwrap();
-    let mut other = headcount_tests::Actor::start(Command::new(&actor).uid(65_534).gid(65_534));
-    let refused = other.ask(&format!("open {}", path.display()));
-    assert!(refused.starts_with("error Owner"), "{refused}");
-    assert_eq!(
-        other.ask(&format!("open-any-owner {}", path.display())),
-        "ok"
-    );
-    assert_eq!(other.ask("join"), "slot 1");
-    assert_eq!(other.ask("burst 4"), "2 2");
+    let mut other = Actor::start_by(Command::new(&actor).uid(65_534).gid(65_534));
+    let refused = other.refused(&Task::open(&path));
+    assert!(refused.starts_with("Owner"), "{refused}");
+    other.open_any_owner(&path);
+    assert_eq!(other.join(), 1);
+    assert_eq!(other.burst(4), [2, 2]);
     other.kill();
     assert_eq!(
         table.reap().unwrap().requests,
@@ -145,7 +141,7 @@ fn f4_two_users_share_a_table_if_both_want_to() {
 
     let private = directory.path().join("private");
     drop(Table::options().engines(2).create(&private).unwrap());
-    let mut other = headcount_tests::Actor::start(Command::new(&actor).uid(65_534).gid(65_534));
-    let refused = other.ask(&format!("open-any-owner {}", private.display()));
+    let mut other = Actor::start_by(Command::new(&actor).uid(65_534).gid(65_534));
+    let refused = other.refused(&Task::open_any_owner(&private));
     assert!(refused.contains("PermissionDenied"), "{refused}");
 }

@@ -4,8 +4,6 @@ use headcount::{Engine, EngineId, EngineState, EngineStats, EngineView, Error, R
 use headcount_tests::{Actor, Random, TestTable};
 use std::time::{Duration, Instant};
 
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
-
 /// What is done to an engine by its id, and its name.
 type Change = (&'static str, fn(&Table, EngineId) -> Result<(), Error>);
 
@@ -45,7 +43,7 @@ fn view(table: &Table, engine: usize) -> EngineView {
 #[test]
 fn c8_a_change_by_id_leaves_a_newcomer_in_the_same_slot_alone() {
     let table = TestTable::with_engines(2);
-    let mut other = Actor::open(ACTOR, table.path());
+    let mut other = Actor::opened(table.path());
     for (state, set) in [
         (EngineState::Active, Table::up as fn(&Table, usize) -> _),
         (EngineState::Draining, Table::drain),
@@ -53,11 +51,11 @@ fn c8_a_change_by_id_leaves_a_newcomer_in_the_same_slot_alone() {
     ] {
         let found = table.find("1").unwrap();
         let number = found.index();
-        assert_eq!(other.ask("remove 1"), number.to_string());
+        assert_eq!(other.remove_engine("1"), number);
         for (what, change) in changes() {
             assert!(is_gone(&change(&table, found), number), "{what}, no engine");
         }
-        assert_eq!(other.ask("add new"), number.to_string());
+        assert_eq!(other.add_engine("new"), number);
         set(&table, number).unwrap();
         let before = view(&table, number);
         assert_eq!((before.name.as_str(), before.state), ("new", state));
@@ -161,8 +159,8 @@ fn c8_no_id_of_a_table_is_given_twice() {
 fn c8_a_change_by_id_never_hits_another_engine_that_comes_at_the_same_time() {
     const STALE: u32 = 100;
     let table = TestTable::new(&Table::options().engines(1).max_engines(2));
-    let mut other = Actor::open(ACTOR, table.path());
-    assert_eq!(other.ask("come-and-go"), "ok");
+    let mut other = Actor::opened(table.path());
+    other.come_and_go();
     let mut random = Random::seeded();
     let (mut hits, mut stale) = (0, 0);
     let start = Instant::now();
@@ -183,8 +181,11 @@ fn c8_a_change_by_id_never_hits_another_engine_that_comes_at_the_same_time() {
             Err(error) => panic!("{what}: {error}"),
         }
     }
-    let went = other.numbers("came-and-went");
+    let went = other.came_and_went();
     println!("{hits} hits, {stale} ids of engines that had gone; {went:?}");
-    assert!(hits > 0 && went[0] > 100, "they have to meet");
-    assert_eq!(went[1], 0, "the engine that was spared is as it was added");
+    assert!(hits > 0 && went.cycles > 100, "they have to meet");
+    assert_eq!(
+        went.wronged, 0,
+        "the engine that was spared is as it was added"
+    );
 }

@@ -5,8 +5,6 @@ use headcount_tests::{Actor, Random, Rounds, TestTable, ids, lanes_in_midst, spa
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
-
 /// Counts what the current thread allocates.
 struct Counting;
 
@@ -65,33 +63,33 @@ fn p1_route_and_finish_allocate_nothing() {
 fn p1_route_and_finish_make_no_system_call() {
     // The kernel kills the child at its first system call but read, write and exit.
     let table = TestTable::with_engines(8);
-    let mut actor = Actor::join(ACTOR, table.path());
+    let mut actor = Actor::joined(table.path());
     let mut publisher = table.publisher().unwrap();
     publisher.publish(&[PRESSED; 8]).unwrap();
-    assert_eq!(actor.ask("no-system-calls 10000"), "ok");
+    actor.route_without_system_calls(10000);
 }
 
 #[test]
 fn p1_whoever_stops_wherever_the_others_go_on() {
     let table = TestTable::new(&Table::options().engines(2).max_in_flight(1000));
-    let mut actors = spawn_all(ACTOR, table.path(), 3);
-    let mut worker = Actor::join(ACTOR, table.path());
+    let mut actors = spawn_all(table.path(), 3);
+    let mut worker = Actor::joined(table.path());
     let mut random = Random::seeded();
     let mut rounds = Rounds::new(60, "stops in the midst of an operation");
     while rounds.another() {
         for actor in &mut actors {
-            assert_eq!(actor.ask("churn 2"), "ok");
+            actor.churn(2);
         }
         random.pause(3000);
         // Frozen in the middle of whatever they were doing to the same two engines.
         actors.iter().for_each(Actor::stop);
         rounds.fell(!lanes_in_midst(&table).is_empty());
-        let wins = worker.numbers("tie 1000");
+        let wins = worker.break_ties(1000);
         assert_eq!(wins.iter().sum::<u32>(), 1000);
         actors.iter().for_each(Actor::resume);
         for actor in &mut actors {
-            assert_eq!(actor.ask("pause"), "ok");
-            assert_eq!(actor.ask("finish-all"), "ok");
+            actor.pause();
+            actor.finish_all();
         }
         assert_eq!(table.in_flight(), [0, 0]);
     }

@@ -2,12 +2,10 @@
 
 use headcount::{EngineStats, Error, PackedEngineStats, Policy, Request, Table};
 use headcount_tests::{
-    Actor, Damage, Random, Rounds, TestTable, eventually, race, spawn_all, spread,
+    Actor, Damage, Random, Rounds, Task, TestTable, eventually, race, spawn_all, spread,
 };
 use std::thread;
 use std::time::{Duration, Instant};
-
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 
 /// Looks at the snapshot; fails if its parts are of different publications. Returns its number.
 fn whole(table: &Table) -> u64 {
@@ -43,8 +41,8 @@ fn is_half_way(table: &TestTable) -> bool {
 fn s1_a_publication_is_seen_whole_or_not_at_all() {
     let table = TestTable::with_engines(64);
     assert_eq!(table.view().snapshot, None, "nothing was published yet");
-    let mut publisher = Actor::open(ACTOR, table.path());
-    assert_eq!(publisher.ask("publish-forever"), "ok");
+    let mut publisher = Actor::opened(table.path());
+    publisher.publish_forever();
     eventually("a publication", || table.view().snapshot.is_some());
     let (first, mut last, mut changes) = (whole(&table), 0, 0);
     for _ in 0..30_000 {
@@ -92,8 +90,8 @@ fn s2_a_publisher_killed_half_way_costs_readers_nothing_and_is_taken_over() {
     let mut random = Random::seeded();
     let mut rounds = Rounds::new(40, "deaths half-way");
     while rounds.another() {
-        let mut publisher = Actor::open(ACTOR, table.path());
-        assert_eq!(publisher.ask("publish-forever"), "ok");
+        let mut publisher = Actor::opened(table.path());
+        publisher.publish_forever();
         let pid = publisher.pid() as u32;
         let held = table.publisher();
         assert!(
@@ -121,8 +119,8 @@ fn s2_a_publisher_killed_half_way_costs_readers_nothing_and_is_taken_over() {
 fn s2_a_stopped_publisher_costs_readers_nothing() {
     let table = TestTable::with_engines(64);
     let frontend = table.join().unwrap();
-    let mut publisher = Actor::open(ACTOR, table.path());
-    assert_eq!(publisher.ask("publish-forever"), "ok");
+    let mut publisher = Actor::opened(table.path());
+    publisher.publish_forever();
     let mut random = Random::seeded();
     eventually("a publication", || table.view().snapshot.is_some());
     let mut rounds = Rounds::new(50, "stops half-way");
@@ -243,10 +241,10 @@ fn s4_old_news_is_dropped() {
 fn s5_the_burst_after_the_burst_splits_exactly() {
     let table = TestTable::with_engines(4);
     let mut publisher = table.publisher().unwrap();
-    let mut actors = spawn_all(ACTOR, table.path(), 4);
+    let mut actors = spawn_all(table.path(), 4);
     let mut rounds = Rounds::new(10, "second bursts that met");
     while rounds.another() {
-        race(&mut actors, "burst 64");
+        race::<Vec<u32>>(&mut actors, &Task::burst(64));
         assert_eq!(table.in_flight(), [64; 4]);
         // A snapshot of the full engines, not all sampled at the same time, stands from here on.
         let stats = [60, 64, 61, 64].map(|running| {
@@ -256,14 +254,10 @@ fn s5_the_burst_after_the_burst_splits_exactly() {
                 .kv_usage(0.4)
         });
         publisher.publish(&stats).unwrap();
-        actors
-            .iter_mut()
-            .for_each(|actor| drop(actor.ask("finish-all")));
-        rounds.fell(race(&mut actors, "burst 16").met);
+        actors.iter_mut().for_each(|actor| actor.finish_all());
+        rounds.fell(race::<Vec<u32>>(&mut actors, &Task::burst(16)).met);
         assert_eq!(spread(&table.in_flight()), 0, "{:?}", table.in_flight());
-        actors
-            .iter_mut()
-            .for_each(|actor| drop(actor.ask("finish-all")));
+        actors.iter_mut().for_each(|actor| actor.finish_all());
     }
 }
 

@@ -1,10 +1,8 @@
 //! Which cap refuses, whether waiting can help, and how refusals are counted.
 
 use headcount::{Cap, Engine, Frontend, Request, RouteError, Table};
-use headcount_tests::{TestTable, ids, spawn_all};
+use headcount_tests::{Task, TestTable, ids, spawn_all};
 use std::thread;
-
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
 
 /// What a frontend is told: the cap, and whether the request passes later.
 fn refused(frontend: &Frontend, count: usize, request: &Request<'_>) -> (Cap, bool) {
@@ -195,8 +193,8 @@ fn refusals_are_counted_once_a_call_by_reason() {
 fn a_request_that_a_reap_made_room_for_was_not_refused() {
     let table = TestTable::new(&Table::options().engine(Engine::named("a").max_in_flight(1)));
     let frontend = table.join().unwrap();
-    let mut dead = spawn_all(ACTOR, table.path(), 1).remove(0);
-    assert_eq!(dead.ask("route"), "engine 0");
+    let mut dead = spawn_all(table.path(), 1).remove(0);
+    assert_eq!(dead.route(), 0);
     dead.kill();
     let _permit = frontend.route().unwrap();
     assert_eq!(table.view().refusals_total.total(), 0);
@@ -214,8 +212,8 @@ fn refusals_outlive_their_frontend_and_the_next_one_in_its_place() {
         let frontend = table.join().unwrap();
         frontend.route().unwrap_err();
         drop(frontend);
-        let mut actor = spawn_all(ACTOR, table.path(), 1).remove(0);
-        assert!(actor.ask("route").starts_with("error Saturated"));
+        let mut actor = spawn_all(table.path(), 1).remove(0);
+        assert!(actor.refused(&Task::route()).starts_with("Saturated"));
         actor.kill();
         table.reap().unwrap();
         assert_eq!(table.view().refusals_total.engine_requests, 2 * ended);

@@ -7,8 +7,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
-
 fn kinds(found: &Verification) -> Vec<FaultKind> {
     found.faults.iter().map(|fault| fault.kind).collect()
 }
@@ -16,9 +14,9 @@ fn kinds(found: &Verification) -> Vec<FaultKind> {
 /// Damages a table in use, and returns what is found then.
 fn damaged(damage: impl FnOnce(&Damage, &TestTable)) -> Verification {
     let table = TestTable::new(&Table::options().engines(4).max_frontends(8).threads(1));
-    let mut frontends = spawn_all(ACTOR, table.path(), 2);
-    frontends[0].numbers("burst-tokens 6 100");
-    frontends[1].numbers("burst 5");
+    let mut frontends = spawn_all(table.path(), 2);
+    frontends[0].burst_with_tokens(6, 100);
+    frontends[1].burst(5);
     let mut publisher = table.publisher().unwrap();
     publisher.publish(&[EngineStats::default(); 4]).unwrap();
     let looker = Table::open_read_only(table.path()).unwrap();
@@ -221,24 +219,18 @@ fn look_for(seconds: u64, table: &Table, mut meanwhile: impl FnMut() -> bool) ->
 fn a_table_in_full_use_is_not_accused() {
     let table = TestTable::new(&Table::options().engines(3).max_in_flight(5000));
     let looker = Table::open_read_only(table.path()).unwrap();
-    let mut frontends = spawn_all(ACTOR, table.path(), 3);
+    let mut frontends = spawn_all(table.path(), 3);
     for frontend in &mut frontends {
-        assert_eq!(frontend.ask("churn 2"), "ok");
+        frontend.churn(2);
     }
-    let mut others: Vec<_> = (0..3).map(|_| Actor::open(ACTOR, table.path())).collect();
-    for (other, what) in
-        others
-            .iter_mut()
-            .zip(["publish-forever", "reap-forever", "add-and-remove-forever"])
-    {
-        assert_eq!(other.ask(what), "ok");
-    }
+    let mut others: Vec<_> = (0..3).map(|_| Actor::opened(table.path())).collect();
+    others[0].publish_forever();
+    others[1].reap_forever();
+    others[2].add_and_remove_forever();
     let looks = look_for(3, &looker, || true);
     assert!(looks.conclusive > 0, "nothing could be told: {looks:?}");
     // At rest all of it can be seen.
-    frontends
-        .iter_mut()
-        .for_each(|frontend| assert_eq!(frontend.ask("pause"), "ok"));
+    frontends.iter_mut().for_each(|frontend| frontend.pause());
     drop(others);
     let found = looker.verify().unwrap();
     assert!(found.is_consistent() && found.busy.is_empty(), "{found:?}");
@@ -249,22 +241,17 @@ fn frontends_that_die_in_the_midst_of_an_operation_are_accounted_for() {
     let table = TestTable::with_engines(2);
     let looker = Table::open_read_only(table.path()).unwrap();
     let mut random = Random::seeded();
-    let mut frontends = spawn_all(ACTOR, table.path(), 1);
-    frontends
-        .iter_mut()
-        .for_each(|f| assert_eq!(f.ask("churn 2"), "ok"));
+    let mut frontends = spawn_all(table.path(), 1);
+    frontends.iter_mut().for_each(|f| f.churn(2));
     // Each killed while it is routing at full speed; nobody reaps, so what it was in stays.
     let (mut dead, mut in_midst) = (0, 0);
     let looks = look_for(4, &looker, || {
         if dead < 40 || in_midst == 0 {
-            let mut victim = Actor::start(&mut std::process::Command::new(ACTOR));
+            let mut victim = Actor::start();
             // Opening would reap; joining does as well, and both before the others die below.
-            assert_eq!(
-                victim.ask(&format!("open {}", table.path().display())),
-                "ok"
-            );
-            assert!(victim.ask("join").starts_with("slot"));
-            assert_eq!(victim.ask("churn 2"), "ok");
+            victim.open(table.path());
+            victim.join();
+            victim.churn(2);
             random.pause(2000);
             victim.kill();
             dead += 1;
@@ -292,9 +279,9 @@ fn frontends_that_die_in_the_midst_of_an_operation_are_accounted_for() {
 fn a_wrong_count_is_found_while_the_table_is_used() {
     let table = TestTable::with_engines(3);
     let looker = Table::open_read_only(table.path()).unwrap();
-    let mut frontends = spawn_all(ACTOR, table.path(), 2);
+    let mut frontends = spawn_all(table.path(), 2);
     for frontend in &mut frontends {
-        assert_eq!(frontend.ask("churn 1"), "ok");
+        frontend.churn(1);
     }
     // A lost update, as it were: nobody's ledger holds two that no word counts.
     let damage = Damage::to(&looker, table.path());

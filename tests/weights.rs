@@ -2,9 +2,7 @@
 //! a few of them and bursts all find the engine that serves them best.
 
 use headcount::{Engine, EngineStats, Frontend, Permit, Policy, Request, Table};
-use headcount_tests::{TestTable, ids, spawn_all};
-
-const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
+use headcount_tests::{Task, TestTable, ids, spawn_all};
 
 /// A table whose engines have these weights, and a frontend in it.
 fn weighted(weights: &[f32]) -> (TestTable, Frontend) {
@@ -62,17 +60,17 @@ fn c2_a_few_in_flight_are_as_many_as_the_weights_say() {
 #[test]
 fn c2_bursts_of_several_processes_split_in_proportion() {
     let (table, _frontend) = weighted(&[4.0, 1.0, 0.5]);
-    let mut actors = spawn_all(ACTOR, table.path(), 3);
+    let mut actors = spawn_all(table.path(), 3);
     for n in 1..=5 {
         // 11 requests a round are shared as 8, 2 and 1.
         actors
             .iter_mut()
-            .for_each(|actor| actor.tell(&format!("burst {}", 11 * n)));
-        actors.iter_mut().for_each(|actor| drop(actor.answer()));
-        assert_eq!(table.in_flight(), [24 * n, 6 * n, 3 * n]);
+            .for_each(|actor| actor.tell(&Task::burst(11 * n as usize)));
         actors
             .iter_mut()
-            .for_each(|actor| drop(actor.ask("finish-all")));
+            .for_each(|actor| drop(actor.answer::<Vec<u32>>()));
+        assert_eq!(table.in_flight(), [24 * n, 6 * n, 3 * n]);
+        actors.iter_mut().for_each(|actor| actor.finish_all());
     }
 }
 

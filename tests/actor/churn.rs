@@ -1,32 +1,30 @@
 //! Threads that route and finish until they are told to pause, or killed.
 
 use headcount::{Frontend, Permit, Request, RouteError};
+use headcount_tests::WorkDone;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-/// What churning threads have done: operations, and the longest that one took in nanoseconds.
+/// The work of churning threads, while it is added up.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct WorkDone {
-    pub(crate) operations: u64,
-    pub(crate) longest: u64,
-}
+pub(crate) struct Work(pub(crate) WorkDone);
 
-impl WorkDone {
+impl Work {
     pub(crate) fn and(self, other: Self) -> Self {
-        Self {
-            operations: self.operations + other.operations,
-            longest: self.longest.max(other.longest),
-        }
+        Self(WorkDone {
+            operations: self.0.operations + other.0.operations,
+            longest: self.0.longest.max(other.0.longest),
+        })
     }
 
     /// Does one operation, and notes how long it took.
     fn time<T>(&mut self, operation: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = operation();
-        self.operations += 1;
-        self.longest = self.longest.max(start.elapsed().as_nanos() as u64);
+        self.0.operations += 1;
+        self.0.longest = self.0.longest.max(start.elapsed().as_nanos() as u64);
         result
     }
 }
@@ -34,7 +32,7 @@ impl WorkDone {
 /// The threads, and what stops them.
 pub(crate) struct Churn {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<(Vec<Permit>, WorkDone)>>,
+    threads: Vec<JoinHandle<(Vec<Permit>, Work)>>,
 }
 
 impl Churn {
@@ -50,9 +48,9 @@ impl Churn {
     }
 
     /// Stops the threads; returns the permits that they hold, and what they have done.
-    pub(crate) fn pause(self) -> (Vec<Permit>, WorkDone) {
+    pub(crate) fn pause(self) -> (Vec<Permit>, Work) {
         self.stop.store(true, Ordering::Relaxed);
-        let (mut permits, mut work) = (Vec::new(), WorkDone::default());
+        let (mut permits, mut work) = (Vec::new(), Work::default());
         for thread in self.threads {
             let (held, done) = thread.join().unwrap_or_default();
             permits.extend(held);
@@ -63,8 +61,8 @@ impl Churn {
 }
 
 /// Routes with and without tokens, one at a time and several, and keeps up to some dozen permits.
-fn churn(frontend: &Frontend, stop: &AtomicBool, seed: u64) -> (Vec<Permit>, WorkDone) {
-    let mut work = WorkDone::default();
+fn churn(frontend: &Frontend, stop: &AtomicBool, seed: u64) -> (Vec<Permit>, Work) {
+    let mut work = Work::default();
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(std::process::id());
     let mut random = move |bound: usize| {
         state ^= state << 13;

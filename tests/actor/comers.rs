@@ -1,13 +1,14 @@
 //! Engines that come and go under two names in one slot, and what is done to them meanwhile.
 
 use headcount::{Engine, EngineState, Error, Table};
+use headcount_tests::CameAndWent;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 
 /// The engine that others may change.
 const FAIR: &str = "fair";
-/// The engine that nobody else may change.
+/// The engine that no other process may change.
 const SPARED: &str = "spared";
 
 /// What has become of them so far.
@@ -51,9 +52,11 @@ impl Comers {
         Ok(())
     }
 
-    /// Cycles, and how many of them went wrong.
-    pub(crate) fn said(&self) -> String {
-        let read = |number: &AtomicU64| number.load(Relaxed);
-        format!("{} {}", read(&self.cycles), read(&self.wronged))
+    /// What has become of the engine that is to be spared.
+    pub(crate) fn report(&self) -> CameAndWent {
+        CameAndWent {
+            cycles: self.cycles.load(Relaxed),
+            wronged: self.wronged.load(Relaxed),
+        }
     }
 }

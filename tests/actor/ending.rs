@@ -1,17 +1,17 @@
 //! Ends that take the kernel a while.
 
+use headcount_tests::CoreDump;
 use std::io;
 
-/// Crashes with so many bytes of memory in use. Returns why it could not.
-pub(crate) fn crash(bytes: usize, how: &str) -> io::Result<String> {
-    match how {
-        "dump" => limit_of_dumps(libc::RLIM_INFINITY)?,
-        "no-dump" => limit_of_dumps(0)?,
-        "no-memory-in-dump" => {
+/// Crashes with so many bytes of memory in use. Returns if it could not.
+pub(crate) fn crash(bytes: usize, dump: CoreDump) -> io::Result<()> {
+    match dump {
+        CoreDump::Whole => limit_of_dumps(libc::RLIM_INFINITY)?,
+        CoreDump::None => limit_of_dumps(0)?,
+        CoreDump::WithoutMemory => {
             limit_of_dumps(libc::RLIM_INFINITY)?;
             std::fs::write("/proc/self/coredump_filter", "0")?;
         }
-        _ => return Ok(format!("no such way to crash: {how}")),
     }
     let memory = vec![1_u8; bytes];
     std::hint::black_box(&memory);

@@ -1,7 +1,9 @@
 //! What needs a real fork, or a process that may make no system call.
 
 use headcount::{EngineStats, Error, Frontend, Permit, Publisher, Table};
+use headcount_tests::ForkedUse;
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// A child that lives on.
@@ -65,7 +67,7 @@ pub(crate) fn while_joining(table: &Table, count: usize) -> io::Result<Vec<Child
 
 /// Forks a child while another thread opens this process's first table; the child opens it, too. Whether
 /// the fork fell into the opening.
-pub(crate) fn while_opening(path: &str) -> io::Result<bool> {
+pub(crate) fn while_opening(path: &Path) -> io::Result<bool> {
     let opens = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let opening = scope.spawn(|| {
@@ -101,27 +103,29 @@ pub(crate) fn while_opening(path: &str) -> io::Result<bool> {
     })
 }
 
-/// Forks a child that uses its copies of handles, and says what came of it:
-/// route, dropping the permits, publishing, and joining anew.
+/// Forks a child that uses its copies: it routes, drops the permits, publishes, and joins anew.
 pub(crate) fn used(
     table: &Table,
     frontend: Frontend,
     permits: Vec<Permit>,
     publisher: Option<&mut Publisher>,
-) -> io::Result<(Vec<Permit>, String)> {
-    let (mut reader, writer) = io::pipe()?;
+) -> io::Result<(Vec<Permit>, ForkedUse)> {
+    let (reader, writer) = io::pipe()?;
     // SAFETY: this process has one thread here, so its child may do anything.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             drop(reader);
-            let forked = |result: Result<(), Error>| match result {
-                Err(Error::Forked) => "forked",
-                Err(_) => "another error",
-                Ok(()) => "done",
+            let forked = |result: Result<(), Error>| {
+                match result {
+                    Err(Error::Forked) => "forked",
+                    Err(_) => "another error",
+                    Ok(()) => "done",
+                }
+                .to_owned()
             };
             let route = forked(frontend.route().map(drop).map_err(Error::from));
-            let publish = publisher.map_or("none", |publisher| {
+            let publish = publisher.map_or("none".to_owned(), |publisher| {
                 forked(publisher.publish(&[EngineStats::default()]))
             });
             drop(permits);
@@ -130,19 +134,22 @@ pub(crate) fn used(
                 let _permit = own.route()?;
                 Ok(())
             }));
-            let said = format!("route {route}, publish {publish}, join {join}");
+            let told = ForkedUse {
+                route,
+                publish,
+                join,
+            };
             // A fork may not drop what is its parent's, so it ends here, whatever comes of the write.
-            let _ = (&writer).write_all(said.as_bytes());
+            let _ = serde_json::to_writer(&writer, &told);
             // SAFETY: ends this child only.
             unsafe { libc::_exit(0) }
         }
         child => {
             drop(writer);
-            let mut said = String::new();
-            reader.read_to_string(&mut said)?;
+            let told = serde_json::from_reader(&reader)?;
             // SAFETY: waits for the child of ours, and asks for no status.
             unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
-            Ok((permits, said))
+            Ok((permits, told))
         }
     }
 }

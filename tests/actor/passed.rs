@@ -1,21 +1,23 @@
 //! What the children of a process get that has inherited a table.
 
-use crate::Answer;
+use crate::Failure;
+use headcount_tests::{Actor, Task};
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The file that a child has at the number of the table that this process was passed.
-pub(crate) fn child_has_table() -> Answer {
+pub(crate) fn child_has_table() -> Result<PathBuf, Failure> {
     let link = format!("/proc/self/fd/{}", number()?);
     let said = Command::new("readlink").arg(link).output()?;
-    Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned())
+    Ok(String::from_utf8_lossy(&said.stdout).trim().into())
 }
 
-/// What a child is told that inherits in its turn. With a path it has the file there at the number.
-pub(crate) fn child_inherits(path: Option<&str>) -> Answer {
+/// Has a child inherit in its turn. With a path it has the file there at the number.
+pub(crate) fn child_inherits(path: Option<&Path>) -> Result<(), Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     if let Some(path) = path {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
@@ -30,16 +32,11 @@ pub(crate) fn child_inherits(path: Option<&str>) -> Answer {
         // SAFETY: between fork and exec this makes one system call, and allocates nothing.
         unsafe { command.pre_exec(put_there) };
     }
-    command.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut child = command.spawn()?;
-    if let Some(mut input) = child.stdin.take() {
-        input.write_all(b"inherit\n")?;
-    }
-    let said = child.wait_with_output()?;
-    Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned())
+    let inherit = Task::Inherit { threads: None };
+    Ok(Actor::start_by(&mut command).attempt(&inherit)?)
 }
 
-fn number() -> Result<i32, Box<dyn std::error::Error>> {
+fn number() -> Result<i32, Failure> {
     let variable = std::env::var("HEADCOUNT_TABLE_FD")?;
     let number = variable.split(':').next().unwrap_or_default();
     Ok(number.parse()?)

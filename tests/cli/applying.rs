@@ -71,7 +71,7 @@ fn a_living_table_comes_to_a_list_and_each_change_is_said() {
         "nothing to change\n"
     );
     // Its frontends go by it.
-    assert_eq!(scene.frontends[0].numbers("burst 4")[2], 0);
+    assert_eq!(scene.frontends[0].burst(4)[2], 0);
     // A cap that is not given any more is none.
     let said = apply(scene.path(), &arguments[..4]).fine();
     assert_eq!(said, "max_in_flight_total 60, now none\n");
@@ -159,10 +159,7 @@ fn the_caps_of_a_living_table_change_and_hold() {
     )
     .fine();
     assert_eq!(said, "all engines together: no caps\n");
-    assert_eq!(
-        scene.frontends[0].numbers("burst 30").iter().sum::<u32>(),
-        30
-    );
+    assert_eq!(scene.frontends[0].burst(30).iter().sum::<u32>(), 30);
     assert_eq!(scene.table.view().engines.len(), 3, "engines stay");
     on(scene.path(), "cap PATH gpu-0 5 --max-in-flight-total 9").refused(2);
 }

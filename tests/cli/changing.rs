@@ -1,7 +1,7 @@
 //! Commands that change a table, while frontends are at work on it.
 
 use crate::command::{command, on, on_while, run};
-use crate::scene::{ACTOR, Scene};
+use crate::scene::Scene;
 use headcount::{Engine, EngineState, Table};
 use headcount_tests::{Actor, TestTable, directory};
 use std::fs::File;
@@ -61,8 +61,8 @@ fn it_does_not_remove_a_table_in_use_unless_forced() {
     let said = on(scene.path(), "rm PATH").refused(1);
     assert!(said.contains(&format!("frontend 0 (pid {pid})")), "{said}");
     scene.frontends.clear();
-    let mut publisher = Actor::open(ACTOR, scene.path());
-    assert_eq!(publisher.ask("publisher"), "ok");
+    let mut publisher = Actor::opened(scene.path());
+    publisher.become_publisher();
     let said = on(scene.path(), "rm PATH").refused(1);
     assert!(said.contains("publisher"), "{said}");
     let deployment = scene.table.deploy().unwrap();
@@ -87,9 +87,9 @@ fn engines_are_drained_downed_and_brought_back() {
         said,
         "gpu-0: drains, 3 in flight\ngpu-2: drains, 3 in flight\n"
     );
-    assert_eq!(scene.frontends[0].numbers("burst 4"), [0, 4, 0]);
+    assert_eq!(scene.frontends[0].burst(4), [0, 4, 0]);
     on(scene.path(), "undrain PATH gpu-0").fine();
-    assert_eq!(scene.frontends[0].numbers("burst 4"), [4, 0, 0]);
+    assert_eq!(scene.frontends[0].burst(4), [4, 0, 0]);
     on(scene.path(), "down PATH gpu-0").fine();
     assert_eq!(state(&scene, 0), EngineState::Down);
     on(scene.path(), "up PATH gpu-0").fine();
@@ -122,7 +122,7 @@ fn an_engine_that_is_leaving_is_said_to_be() {
     assert_eq!(said, "gpu-2: drains, 3 in flight\n");
     on(scene.path(), "remove PATH gpu-2").fine();
     scene.frontends.iter_mut().for_each(|frontend| {
-        frontend.ask("finish-all");
+        frontend.finish_all();
     });
     let said = on(scene.path(), "drain PATH @2").refused(2);
     assert!(said.contains("there is no engine \"@2\""), "{said}");
@@ -170,7 +170,7 @@ fn engines_come_and_go() {
     );
     assert_eq!(scene.table.view().engines[0].state, EngineState::Leaving);
     assert!(on(scene.path(), "show PATH").fine().contains("leaving"));
-    assert_eq!(scene.frontends[0].numbers("burst 2")[0], 0);
+    assert_eq!(scene.frontends[0].burst(2)[0], 0);
 }
 
 #[test]

@@ -350,8 +350,8 @@ fn totals_are_counted() {
         value(&server.scrape(), &sample).expect("a total")
     };
     assert_eq!([total("admitted"), total("finished")], [3.0, 0.0]);
-    scene.frontends[1].ask("finish-all");
-    scene.frontends[0].numbers("burst 6");
+    scene.frontends[1].finish_all();
+    scene.frontends[0].burst(6);
     assert_eq!([total("admitted"), total("finished")], [5.0, 1.0]);
 }
 

@@ -4,8 +4,6 @@ use headcount::Table;
 use headcount_tests::{Actor, TestTable, spawn_all};
 use std::path::Path;
 
-pub(crate) const ACTOR: &str = env!("CARGO_BIN_EXE_actor");
-
 /// A table of three engines; the first frontend holds 6 requests of 100 tokens, the second 3.
 pub(crate) struct Scene {
     pub(crate) table: TestTable,
@@ -20,9 +18,9 @@ impl Scene {
             .engine(engine("gpu-1").max_in_flight(64))
             .engine(engine("gpu-2"));
         let table = TestTable::new(&options);
-        let mut frontends = spawn_all(ACTOR, table.path(), 2);
-        assert_eq!(frontends[0].numbers("burst-tokens 6 100"), [2, 2, 2]);
-        assert_eq!(frontends[1].numbers("burst 3"), [1, 1, 1]);
+        let mut frontends = spawn_all(table.path(), 2);
+        assert_eq!(frontends[0].burst_with_tokens(6, 100), [2, 2, 2]);
+        assert_eq!(frontends[1].burst(3), [1, 1, 1]);
         Self { table, frontends }
     }
 

@@ -1,7 +1,7 @@
 //! `show`: aligned in 80 columns, what is wrong standing out, JSON as documented.
 
 use crate::command::{command, on, run, run_with};
-use crate::scene::{ACTOR, Scene};
+use crate::scene::Scene;
 use headcount::{Engine, Table};
 use headcount_tests::{Actor, TestTable, eventually};
 use serde_json::Value;
@@ -33,7 +33,7 @@ fn it_shows_engines_and_frontends() {
     assert_eq!(line(&shown, "1")[..5], ["1", pid.as_str(), "yes", "3", "0"]);
     assert!(!shown.contains('!'), "nothing is wrong: {shown}");
     assert!(!shown.contains('\x1b'), "no colour in a pipe");
-    scene.frontends[0].ask("finish-all");
+    scene.frontends[0].finish_all();
     let shown = on(scene.path(), "show PATH").fine();
     assert!(shown.contains(": 3 in flight"), "{shown}");
 }
@@ -44,9 +44,9 @@ fn what_is_wrong_stands_out() {
     scene.table.set_caps(0, Some(3), None).unwrap();
     scene.table.drain(1).unwrap();
     scene.table.down(2).unwrap();
-    let mut publisher = Actor::open(ACTOR, scene.path());
-    assert_eq!(publisher.ask("publisher"), "ok");
-    assert_eq!(publisher.ask("publish 7"), "ok");
+    let mut publisher = Actor::opened(scene.path());
+    publisher.become_publisher();
+    publisher.publish(7);
     let pid = scene.kill_one();
     let shown = on(scene.path(), "show PATH --stale-after 600").fine();
     for said in [
@@ -82,10 +82,9 @@ fn what_is_at_a_cap_is_said_of_requests_and_of_tokens() {
         .max_in_flight(6)
         .max_tokens(600);
     let table = TestTable::new(&options);
-    let mut frontend = Actor::join(ACTOR, table.path());
+    let mut frontend = Actor::joined(table.path());
     for pinned in [0, 0, 0, 1, 1] {
-        let route = format!("route tokens 100 pin {pinned}");
-        assert_eq!(frontend.ask(&route), format!("engine {pinned}"));
+        frontend.route_pinned_with_tokens(pinned, 100);
     }
     let shown = on(table.path(), "show PATH").fine();
     assert_eq!(line(&shown, "by-tokens")[1], "full", "{shown}");
@@ -98,7 +97,7 @@ fn what_is_at_a_cap_is_said_of_requests_and_of_tokens() {
         !shown.contains("! the table"),
         "there is one place left: {shown}"
     );
-    assert_eq!(frontend.numbers("burst-tokens 1 100"), [0, 1]);
+    assert_eq!(frontend.burst_with_tokens(1, 100), [0, 1]);
     let shown = on(table.path(), "show PATH").fine();
     for cap in ["6 requests", "600 tokens"] {
         let said = format!("! the table is at its cap of {cap}");
@@ -254,10 +253,9 @@ fn the_spread_is_by_weight_and_of_those_that_take_requests() {
         .engine(Engine::named("three").weight(3.0))
         .engine(Engine::named("out"));
     let table = TestTable::new(&options);
-    let mut frontend = Actor::join(ACTOR, table.path());
+    let mut frontend = Actor::joined(table.path());
     for pinned in [0, 1, 1, 1, 2, 2, 2, 2, 2] {
-        let route = format!("route pin {pinned}");
-        assert_eq!(frontend.ask(&route), format!("engine {pinned}"));
+        frontend.route_pinned(pinned);
     }
     let spread = || {
         let shown = on(table.path(), "show PATH --json").fine();
@@ -276,8 +274,8 @@ fn it_keeps_within_80_columns() {
         options = options.engine(Engine::named(name).weight(0.5 + n as f32));
     }
     let table = TestTable::new(&options);
-    let mut frontend = Actor::join(ACTOR, table.path());
-    frontend.numbers("burst-tokens 4000 200000");
+    let mut frontend = Actor::joined(table.path());
+    frontend.burst_with_tokens(4000, 200000);
     table.set_caps(3, Some(1_000_000), None).unwrap();
     let mut publisher = table.publisher().unwrap();
     let stats = headcount::EngineStats::new()
@@ -527,7 +525,7 @@ fn it_watches_until_nobody_reads() {
         serde_json::from_str::<Value>(&line).unwrap()["in_flight"].as_u64()
     };
     assert_eq!([in_flight(), in_flight()], [Some(9), Some(9)]);
-    scene.frontends[0].ask("finish-all");
+    scene.frontends[0].finish_all();
     eventually("the change is shown", || in_flight() == Some(3));
     drop(lines);
     assert!(

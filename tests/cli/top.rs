@@ -128,7 +128,7 @@ fn the_screen_is_right_at_other_sizes_and_after_a_resize() {
     terminal.resize(1, 1);
     terminal.wait_for("something is left", |screen| screen.len() == 1);
     terminal.resize(80, 24);
-    scene.frontends[0].ask("finish-all");
+    scene.frontends[0].finish_all();
     terminal.wait_for_text("PATH 3 in flight".trim_start_matches("PATH"));
     let screen = terminal.wait_for("all of it is back", |screen| {
         screen[23].contains("arrows choose")
@@ -292,7 +292,7 @@ fn keys_sort_pause_and_help() {
     let Some((mut scene, terminal)) = watched(80, 24) else {
         return;
     };
-    assert_eq!(scene.frontends[0].ask("route pin 2"), "engine 2");
+    scene.frontends[0].route_pinned(2);
     terminal.wait_for_text(" 10 in flight");
     terminal.press("s");
     terminal.press("s");
@@ -301,7 +301,7 @@ fn keys_sort_pause_and_help() {
     });
     terminal.press("p");
     terminal.wait_for_text("PAUSED");
-    scene.frontends[0].ask("finish-all");
+    scene.frontends[0].finish_all();
     terminal.press("?");
     terminal.wait_for_text("Help: any key closes it");
     // Also the one that ends it otherwise.
@@ -345,8 +345,8 @@ fn the_busiest_comes_first_by_rate() {
         let frontend = &mut scene.frontends[0];
         scope.spawn(|| {
             while !over.load(Relaxed) {
-                assert_eq!(frontend.ask("route pin 2"), "engine 2");
-                assert_eq!(frontend.ask("finish-all"), "ok");
+                frontend.route_pinned(2);
+                frontend.finish_all();
             }
         });
         // Also when this panics.
@@ -367,7 +367,7 @@ fn rates_are_shown() {
         return;
     };
     for frontend in &mut scene.frontends {
-        assert_eq!(frontend.ask("churn 1"), "ok");
+        frontend.churn(1);
     }
     // How many depends on the machine.
     terminal.wait_for("requests per second", |screen| {

@@ -12,7 +12,7 @@ fn a_table_in_use_is_consistent() {
     let said = on(scene.path(), "verify PATH").fine();
     assert_eq!(said, "consistent: 65 counts are what 256 ledgers hold\n");
     for frontend in &mut scene.frontends {
-        assert_eq!(frontend.ask("churn 2"), "ok");
+        frontend.churn(2);
     }
     for _ in 0..5 {
         assert!(
@@ -22,11 +22,8 @@ fn a_table_in_use_is_consistent() {
         );
     }
     for frontend in &mut scene.frontends {
-        assert_eq!(frontend.ask("pause"), "ok");
-        assert!(
-            !frontend.ask("work-done").starts_with("0 "),
-            "it was in use"
-        );
+        frontend.pause();
+        assert!(frontend.work_done().operations > 0, "it was in use");
     }
     scene.kill_one();
     let found: Value =

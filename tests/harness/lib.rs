@@ -12,14 +12,17 @@ mod random;
 mod traced;
 mod tracee;
 
-pub use actor::{Actor, spawn_all};
+pub use actor::{
+    Actor, Answer, CameAndWent, CoreDump, ForkedAmid, ForkedUse, Task, WorkDone, held, held_tokens,
+    spawn_all, sum,
+};
 pub use alone::{Ended, alone, fork, succeeds_alone, wait};
 pub use built::{built, built_example};
 pub use damage::{Damage, Part};
 pub use forked::Forked;
 pub use lead::{Lead, Strayed};
 pub use prometheus::prometheus_approves;
-pub use race::{Raced, Rounds, monotonic_ns, race};
+pub use race::{Raced, Rounds, at, monotonic_ns, race};
 pub use random::Random;
 pub use traced::Traced;
 pub use tracee::Tracee;

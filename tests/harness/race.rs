@@ -1,7 +1,8 @@
 //! Whether what was to race has raced: on a machine that is busy, or has few processors, processes that
 //! are told to go at once may go one after the other, and a test of them shows nothing.
 
-use crate::Actor;
+use crate::actor::{Actor, Answer, Task, Timed, read};
+use serde::de::DeserializeOwned;
 
 /// So many times the rounds that were asked for are run, if need be, until one of them has fallen into it.
 const PATIENCE: usize = 50;
@@ -72,24 +73,22 @@ impl Rounds {
     }
 }
 
-/// What came of a command that several actors did at once.
+/// What came of a task that several actors did at once.
 #[derive(Debug)]
-pub struct Raced {
-    /// Their answers, in their order.
-    pub answers: Vec<String>,
+pub struct Raced<T> {
+    /// Their answers, in their order. The debug form of the error of an actor that could not do the task.
+    pub answers: Vec<Result<T, String>>,
     /// Whether two of them were at it at the same time.
     pub met: bool,
 }
 
-impl Raced {
-    /// What all of them placed, engine by engine.
+impl Raced<Vec<u32>> {
+    /// Returns what all of them placed, engine by engine.
     pub fn placed(&self) -> Vec<u32> {
         let mut sum = Vec::new();
         for answer in &self.answers {
-            let numbers = answer.split_whitespace().map(|number| {
-                (number.parse::<u32>()).unwrap_or_else(|_| panic!("expected numbers: {answer:?}"))
-            });
-            for (engine, number) in numbers.enumerate() {
+            let numbers = answer.as_ref().expect("all of them can do it");
+            for (engine, number) in numbers.iter().enumerate() {
                 sum.resize(sum.len().max(engine + 1), 0);
                 sum[engine] += number;
             }
@@ -101,22 +100,31 @@ impl Raced {
 /// From being told to the start, in nanoseconds: by then all of them have read it, on a quiet machine.
 const START: u64 = 150_000;
 
-/// Has all of them do a command at the same moment, and waits for their answers.
-pub fn race(actors: &mut [Actor], command: &str) -> Raced {
-    let timed = format!("timed {} {command}", monotonic_ns() + START);
-    actors.iter_mut().for_each(|actor| actor.tell(&timed));
+/// Has all of them do a task at the same moment, and waits for their answers.
+pub fn race<T: DeserializeOwned>(actors: &mut [Actor], task: &Task) -> Raced<T> {
+    let at = Task::At {
+        time: monotonic_ns() + START,
+        task: Box::new(task.clone()),
+    };
+    actors.iter_mut().for_each(|actor| actor.tell(&at));
     let (mut answers, mut times) = (Vec::new(), Vec::new());
     for actor in actors {
-        let answer = actor.answer();
-        let mut words = answer.splitn(3, ' ');
-        let mut time = || words.next()?.parse::<u64>().ok();
-        let (Some(start), Some(end)) = (time(), time()) else {
-            panic!("expected a start, an end and an answer: {answer:?}");
-        };
+        let Timed { start, end, answer } = actor.answer();
         times.push((start, end));
-        answers.push(words.next().unwrap_or_default().to_owned());
+        answers.push(read(answer));
     }
     times.sort_unstable();
     let met = times.windows(2).any(|two| two[1].0 < two[0].1);
     Raced { answers, met }
+}
+
+/// Does a task when the clock says `time`. Returns what the actor answers: its begin, its end, and the answer.
+pub fn at(time: u64, task: impl FnOnce() -> Answer) -> impl serde::Serialize {
+    while monotonic_ns() < time {
+        std::hint::spin_loop();
+    }
+    let start = monotonic_ns();
+    let answer = task();
+    let end = monotonic_ns();
+    Timed { start, end, answer }
 }

@@ -1,6 +1,6 @@
 //! A process that is stopped at a chosen system call.
 
-use crate::Actor;
+use crate::{Actor, Task};
 use std::ptr;
 
 /// An actor that this thread traces. It stays stopped until it is let go; dropping this does so.
@@ -10,13 +10,13 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// Gives the actor a command, and stops it right after it has taken its next lock on a file.
-    pub fn after_its_next_lock(actor: &mut Actor, command: &str) -> Self {
+    /// Gives the actor a task, and stops it right after it has taken its next lock on a file.
+    pub fn after_its_next_lock(actor: &mut Actor, task: &Task) -> Self {
         let traced = Self { pid: actor.pid() };
         traced.ask(libc::PTRACE_SEIZE, libc::PTRACE_O_TRACESYSGOOD as usize);
         traced.ask(libc::PTRACE_INTERRUPT, 0);
         traced.wait();
-        actor.tell(command);
+        actor.tell(task);
         loop {
             traced.ask(libc::PTRACE_SYSCALL, 0);
             traced.wait();

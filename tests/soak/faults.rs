@@ -1,14 +1,13 @@
 //! What is done to the processes and the table while frontends are at work.
 
 use headcount::{Engine, Table};
-use headcount_tests::{Actor, Random};
+use headcount_tests::{Actor, Random, spawn_all};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
 /// The processes that may be killed, and what was done so far.
 pub(crate) struct Faults {
-    actor: String,
     table: Table,
     path: PathBuf,
     victims: Vec<Actor>,
@@ -18,11 +17,10 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    pub(crate) fn new(actor: &str, table: &Table, victims: usize) -> Self {
+    pub(crate) fn new(table: &Table, victims: usize) -> Self {
         let path = table.path().to_owned();
-        let victims = (0..victims).map(|_| Actor::join(actor, &path)).collect();
+        let victims = spawn_all(&path, victims);
         Self {
-            actor: actor.to_owned(),
             table: table.clone(),
             path,
             victims,
@@ -62,8 +60,8 @@ impl Faults {
     fn kill(&mut self, random: &mut Random) -> &'static str {
         let index = random.below(self.victims.len() as u64) as usize;
         self.victims.swap_remove(index).kill();
-        let mut next = Actor::join(&self.actor, &self.path);
-        assert_eq!(next.ask("churn 2"), "ok");
+        let mut next = Actor::joined(&self.path);
+        next.churn(2);
         self.victims.push(next);
         "SIGKILL"
     }
@@ -78,8 +76,7 @@ impl Faults {
 
     fn fork(&mut self, random: &mut Random) -> &'static str {
         let index = random.below(self.victims.len() as u64) as usize;
-        let child = self.victims[index].ask("fork-and-live");
-        self.children.extend(child.parse::<i32>().ok());
+        self.children.push(self.victims[index].fork_and_live());
         // Not more than a few at a time.
         if self.children.len() > 8 {
             self.end_children();
@@ -91,8 +88,8 @@ impl Faults {
         if let Some(publisher) = self.publisher.take() {
             publisher.kill();
         }
-        let mut next = Actor::open(&self.actor, &self.path);
-        assert_eq!(next.ask("publish-forever"), "ok", "it is taken over");
+        let mut next = Actor::opened(&self.path);
+        next.publish_forever();
         self.publisher = Some(next);
         "publisher killed"
     }

@@ -7,7 +7,7 @@ mod faults;
 
 use faults::Faults;
 use headcount::{Engine, Table};
-use headcount_tests::{Actor, Random, TestTable};
+use headcount_tests::{Actor, Random, TestTable, spawn_all};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -25,24 +25,14 @@ fn main() -> ExitCode {
         eprintln!("usage: soak SECONDS");
         return ExitCode::from(2);
     };
-    let Some(actor) = actor() else {
-        eprintln!("the actor is not built: cargo build --release --package headcount-tests");
-        return ExitCode::FAILURE;
-    };
-    match soak(&actor, Duration::from_secs(seconds)) {
+    match soak(Duration::from_secs(seconds)) {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     }
 }
 
-/// The actor, which lies beside this program.
-fn actor() -> Option<String> {
-    let path = std::env::current_exe().ok()?.with_file_name("actor");
-    path.is_file().then(|| path.display().to_string())
-}
-
 /// Returns how many of the pauses found a count that was not that of the permits.
-fn soak(actor: &str, duration: Duration) -> usize {
+fn soak(duration: Duration) -> usize {
     let options = Table::options()
         .engine(Engine::named("small").max_in_flight(40))
         .engine(Engine::named("weighted").weight(2.0))
@@ -55,16 +45,14 @@ fn soak(actor: &str, duration: Duration) -> usize {
     let table = TestTable::new(&options);
     let _reaper = table.reap_every(Duration::from_millis(50)).expect("reaps");
     let mut random = Random::seeded();
-    let mut survivors: Vec<_> = (0..SURVIVORS)
-        .map(|_| Actor::join(actor, table.path()))
-        .collect();
-    let mut faults = Faults::new(actor, &table, VICTIMS);
+    let mut survivors = spawn_all(table.path(), SURVIVORS);
+    let mut faults = Faults::new(&table, VICTIMS);
     let (mut pauses, mut drifted, mut operations, mut longest) = (0_usize, 0, 0_u64, 0_u64);
     let start = Instant::now();
     let mut last_report = start;
     while start.elapsed() < duration {
         for frontend in survivors.iter_mut().chain(faults.victims()) {
-            assert_eq!(frontend.ask("churn 2"), "ok");
+            frontend.churn(2);
         }
         let round = Instant::now();
         while round.elapsed() < Duration::from_millis(400) {
@@ -72,7 +60,7 @@ fn soak(actor: &str, duration: Duration) -> usize {
             random.pause(4_000);
         }
         for frontend in survivors.iter_mut().chain(faults.victims()) {
-            assert_eq!(frontend.ask("pause"), "ok");
+            frontend.pause();
         }
         table.reap().expect("reaps");
         pauses += 1;
@@ -81,10 +69,9 @@ fn soak(actor: &str, duration: Duration) -> usize {
             println!("drift at pause {pauses}: {drift}");
         }
         for survivor in &mut survivors {
-            let numbers = survivor.ask("work-done");
-            let mut numbers = numbers.split(' ').filter_map(|n| n.parse::<u64>().ok());
-            operations += numbers.next().unwrap_or(0);
-            longest = longest.max(numbers.next().unwrap_or(0));
+            let work = survivor.work_done();
+            operations += work.operations;
+            longest = longest.max(work.longest);
         }
         if last_report.elapsed() > Duration::from_secs(10) {
             last_report = Instant::now();
@@ -111,8 +98,11 @@ fn soak(actor: &str, duration: Duration) -> usize {
 fn compare<'a>(table: &Table, frontends: impl Iterator<Item = &'a mut Actor>) -> Option<String> {
     let mut permits = vec![[0; 2]; MAX_ENGINES];
     for frontend in frontends {
-        for (index, how) in ["held", "held-tokens"].into_iter().enumerate() {
-            for (sum, own) in permits.iter_mut().zip(frontend.numbers(how)) {
+        for (index, held) in [frontend.held(), frontend.held_tokens()]
+            .into_iter()
+            .enumerate()
+        {
+            for (sum, own) in permits.iter_mut().zip(held) {
                 sum[index] += own;
             }
         }

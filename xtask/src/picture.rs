@@ -1,6 +1,7 @@
 //! Takes docs/top.svg: `headcount top` in a terminal, over a minute of real requests.
 
 use crate::step::{Failed, cargo, target};
+use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -38,10 +39,11 @@ pub(crate) fn take() -> Result<(), Failed> {
         .map(|_| Actor::start(&actor))
         .collect::<Result<_, _>>()?;
     for frontend in &mut frontends {
-        frontend.tell("join")?;
+        frontend.tell(&json!("join"))?;
     }
     let mut publisher = Actor::start(&actor)?;
-    publisher.tell("publisher")?;
+    publisher.tell(&json!("become-publisher"))?;
+    let publish = json!({ "publish": { "number": 7 } });
     let terminal = Terminal::run(&binaries.join("headcount"))?;
     let start = Instant::now();
     // Bursts come and go in waves of different lengths. Each frontend in turn finishes all it has.
@@ -50,16 +52,17 @@ pub(crate) fn take() -> Result<(), Failed> {
         for (n, frontend) in frontends.iter_mut().enumerate() {
             let wave = (seconds / (5.0 + 4.0 * n as f64)).sin() + 1.0;
             if (seconds * 2.0) as usize % 3 == n {
-                frontend.tell("finish-all")?;
+                frontend.tell(&json!("finish-all"))?;
             }
-            frontend.tell(&format!("burst-tokens {} 700", 4 + (wave * 12.0) as usize))?;
+            let requests = 4 + (wave * 12.0) as usize;
+            frontend.tell(&json!({ "burst": { "requests": requests, "tokens": 700 } }))?;
         }
-        publisher.tell("publish 7")?;
+        publisher.tell(&publish)?;
         sleep(Duration::from_millis(450));
     }
     headcount(&["drain", TABLE, "gpu-3"])?;
     drop(frontends.pop());
-    publisher.tell("publish 7")?;
+    publisher.tell(&publish)?;
     sleep(Duration::from_millis(600));
     let screen = terminal.screen()?;
     drop((frontends, publisher, terminal, table));
@@ -95,14 +98,15 @@ impl Actor {
             .spawn()
             .map(Self)
             .map_err(|e| Failed(e.to_string()))?;
-        actor.tell(&format!("open {TABLE}"))?;
+        actor.tell(&json!({ "open": { "path": TABLE } }))?;
         Ok(actor)
     }
 
-    fn tell(&mut self, what: &str) -> Result<(), Failed> {
+    /// Sends a task, as `headcount_tests::Task` is written.
+    fn tell(&mut self, task: &Value) -> Result<(), Failed> {
         let input = self.0.stdin.as_mut();
         let mut input = input.ok_or_else(|| Failed("an actor without input".to_owned()))?;
-        writeln!(&mut input, "{what}").map_err(|error| Failed(format!("an actor: {error}")))
+        writeln!(&mut input, "{task}").map_err(|error| Failed(format!("an actor: {error}")))
     }
 }
 
