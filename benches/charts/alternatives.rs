@@ -11,8 +11,8 @@ const LEFT: i32 = 170;
 const ROW: i32 = 30;
 
 pub(crate) fn draw(path: &Path, limits: &Value) -> Drawn {
-    let title = "Time of an operation, beside what else one could use";
-    let subtitle = "Medians by turns, as each process sees it; lengths are logarithmic. Most alternatives \
+    let title = "Time of an operation, beside the alternatives";
+    let subtitle = "Medians, as each process sees it; lengths are logarithmic. Most alternatives \
                     keep less: see the text";
     picture(path, 80 + 3 * PANEL_HEIGHT, title, subtitle, |body| {
         let panels = body.split_evenly((3, 2));

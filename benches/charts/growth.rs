@@ -13,7 +13,7 @@ type Line = (RGBColor, &'static str, Vec<(f64, f64)>);
 
 pub(crate) fn draw(path: &Path, growth: &Value) -> Drawn {
     let title = "How the time of a route and its finish grows";
-    let subtitle = "Medians by turns; both axes of the left panel are logarithmic, on the right the \
+    let subtitle = "Medians; both axes of the left panel are logarithmic, on the right the \
                     upright one";
     picture(path, 80 + PANEL_HEIGHT, title, subtitle, |body| {
         let panels = body.split_evenly((1, 2));

@@ -69,11 +69,10 @@ fn curves(panel: &Canvas<'_>, processes: u64, rows: &[&Value], rates: &[&Value])
         let at = rates.iter().position(|rate| **rate == row["rate"]);
         let colour = COLOURS[at.unwrap_or(0) % COLOURS.len()];
         let points = curve(row)?;
-        match row["routes"] == true {
-            true => chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?,
-            false => {
-                chart.draw_series(LineSeries::new(points, colour.mix(0.35).stroke_width(1)))?
-            }
+        if row["routes"] == true {
+            chart.draw_series(LineSeries::new(points, colour.stroke_width(2)))?
+        } else {
+            chart.draw_series(LineSeries::new(points, colour.mix(0.35).stroke_width(1)))?
         };
     }
     Ok(())

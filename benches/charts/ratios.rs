@@ -30,8 +30,8 @@ const ROW: i32 = 56;
 
 pub(crate) fn draw(path: &Path, limits: &Value) -> Drawn {
     let height = 80 + 8 + ROW as u32 * RATIOS.len() as u32;
-    let title = "How far from what nobody can beat";
-    let subtitle = "Ratios measured by turns, each on a scale of its own; less is better, in the last row more";
+    let title = "How far from the yardsticks";
+    let subtitle = "Ratios, each on a scale of its own; less is better, in the last row more";
     picture(path, height, title, subtitle, |body| {
         for (row, (name, what)) in RATIOS.into_iter().enumerate() {
             let found = number(&limits["ratios"], name)?;
@@ -43,8 +43,8 @@ pub(crate) fn draw(path: &Path, limits: &Value) -> Drawn {
     })
 }
 
-/// One ratio: a bar, and a mark at what it must be and at what it should be, on a scale of its own. A bar
-/// that is too long for it fills it.
+/// Draws one ratio: a bar, and ticks at what it must be and at what it should be, on a scale of its own. A bar
+/// that is longer than the scale is cut.
 fn bar(on: &Canvas<'_>, y: i32, name: &str, what: &str, [found, must, aim]: [f64; 3]) -> Drawn {
     write_to_the_left(on, (LEFT - 16, y + 4), 15, name)?;
     write_to_the_left(on, (LEFT - 16, y + 24), 12, what)?;

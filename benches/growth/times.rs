@@ -1,17 +1,17 @@
-//! Nanoseconds of a route and its finish, and of a bare pair by turns with it.
+//! The time of a route and its finish, and of a bare pair that alternates with it.
 
 use headcount::{EngineStats, Publisher, Table};
 use headcount_benches::background::publishing;
 use headcount_yardstick::{
-    Alternation, Contest, Failed, Processes, TURN, bare_pair, calm, pressed, route_and_finish,
+    Alternation, Contenders, Failed, Processes, SLICE, bare_pair, calm, pressed, route_and_finish,
     shared_line,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
 
 const ROUNDS: usize = 31;
-/// When processes share cores, each has to come to its turn in a turn.
-const LONG_TURN: Duration = Duration::from_millis(40);
+/// When processes share cores, a slice must be long enough for each of them to run in it.
+const LONG_SLICE: Duration = Duration::from_millis(40);
 
 /// By the number of engines; without pressure, and with it, when all statistics are read.
 pub(crate) fn by_engines() -> Result<Value, Failed> {
@@ -23,25 +23,25 @@ pub(crate) fn by_engines() -> Result<Value, Failed> {
         tables.push((engines, table()?, pressed()));
     }
     let line = shared_line()?;
-    let mut worker = Processes::start(1, |place| {
-        let mut operations = vec![bare_pair(&line)];
+    let mut processes = Processes::start(1, |worker| {
+        let mut workloads = vec![bare_pair(&line)];
         for (_, table, _) in &tables {
-            operations.push(route_and_finish(table.join()?));
+            workloads.push(route_and_finish(table.join()?));
         }
-        Ok(Contest::new(place, operations))
+        Ok(Contenders::new(worker, workloads))
     })?;
     let mut publishers: Vec<(Publisher, Vec<EngineStats>)> = Vec::new();
     for (engines, table, stats) in &tables {
         publishers.push((table.publisher()?, vec![*stats; *engines]));
     }
-    let times = Alternation::new(tables.len() + 1, ROUNDS, TURN)
+    let times = Alternation::new(tables.len() + 1, ROUNDS, SLICE)
         .before_each_round(move || {
             for (publisher, stats) in &mut publishers {
                 publisher.publish(stats)?;
             }
             Ok(())
         })
-        .run(&mut worker)?;
+        .run(&mut processes)?;
     let rows = tables.chunks_exact(2).enumerate().map(|(row, both)| {
         json!({
             "engines": both[0].0,
@@ -55,26 +55,27 @@ pub(crate) fn by_engines() -> Result<Value, Failed> {
 /// By the number of processes. A process sees `nanoseconds` for each request.
 pub(crate) fn by_processes() -> Result<Value, Failed> {
     let mut rows = Vec::new();
-    for processes in [1, 2, 3, 4, 6, 8] {
+    for count in [1, 2, 3, 4, 6, 8] {
         let tables = [8, 64].map(|engines| (engines, Table::options().engines(engines).memfd()));
         let [(_, small), (_, large)] = tables;
         let tables = [small?, large?];
         let line = shared_line()?;
-        let mut workers = Processes::start(processes, |place| {
-            let mut operations = vec![bare_pair(&line)];
+        let mut processes = Processes::start(count, |worker| {
+            let mut workloads = vec![bare_pair(&line)];
             for table in &tables {
-                operations.push(route_and_finish(table.join()?));
+                workloads.push(route_and_finish(table.join()?));
             }
-            Ok(Contest::new(place, operations))
+            Ok(Contenders::new(worker, workloads))
         })?;
-        let (rounds, turn) = match workers.are_pinned() {
-            true => (ROUNDS, TURN),
-            false => (15, LONG_TURN),
+        let (rounds, slice) = if processes.are_pinned() {
+            (ROUNDS, SLICE)
+        } else {
+            (15, LONG_SLICE)
         };
-        let times = Alternation::new(3, rounds, turn).run(&mut workers)?;
+        let times = Alternation::new(3, rounds, slice).run(&mut processes)?;
         rows.push(json!({
-            "processes": processes,
-            "a_core_each": workers.are_pinned(),
+            "processes": count,
+            "a_core_each": processes.are_pinned(),
             "undisturbed_rounds": times.undisturbed,
             "bare_pair": times.nanoseconds(0),
             "engines_8": times.nanoseconds(1),
@@ -84,7 +85,7 @@ pub(crate) fn by_processes() -> Result<Value, Failed> {
     Ok(rows.into())
 }
 
-/// By how often somebody publishes.
+/// By the rate of publications.
 pub(crate) fn by_publications() -> Result<Value, Failed> {
     const ENGINES: usize = 8;
     let mut rows = Vec::new();
@@ -92,19 +93,19 @@ pub(crate) fn by_publications() -> Result<Value, Failed> {
         let new = || Table::options().engines(ENGINES).memfd();
         let tables = [(new()?, calm()), (new()?, pressed())];
         let line = shared_line()?;
-        let mut worker = Processes::start(1, |place| {
-            let mut operations = vec![bare_pair(&line)];
+        let mut processes = Processes::start(1, |worker| {
+            let mut workloads = vec![bare_pair(&line)];
             for (table, _) in &tables {
-                operations.push(route_and_finish(table.join()?));
+                workloads.push(route_and_finish(table.join()?));
             }
-            Ok(Contest::new(place, operations))
+            Ok(Contenders::new(worker, workloads))
         })?;
         // One after the other, so that no more run than there are cores.
         let mut nanoseconds = Vec::new();
         let mut pair = 0.0;
         for (contender, (table, stats)) in tables.iter().enumerate() {
             let _publisher = publishing(table, vec![*stats; ENGINES], rate)?;
-            let times = Alternation::new(3, ROUNDS, TURN).run(&mut worker)?;
+            let times = Alternation::new(3, ROUNDS, SLICE).run(&mut processes)?;
             nanoseconds.push(times.nanoseconds(contender + 1));
             pair = times.nanoseconds(0);
         }
@@ -127,14 +128,14 @@ pub(crate) fn by_table() -> Result<Value, Failed> {
         tables.push(options.max_frontends(max_frontends).memfd()?);
     }
     let line = shared_line()?;
-    let mut worker = Processes::start(1, |place| {
-        let mut operations = vec![bare_pair(&line)];
+    let mut processes = Processes::start(1, |worker| {
+        let mut workloads = vec![bare_pair(&line)];
         for table in &tables {
-            operations.push(route_and_finish(table.join()?));
+            workloads.push(route_and_finish(table.join()?));
         }
-        Ok(Contest::new(place, operations))
+        Ok(Contenders::new(worker, workloads))
     })?;
-    let times = Alternation::new(rooms.len() + 1, ROUNDS, TURN).run(&mut worker)?;
+    let times = Alternation::new(rooms.len() + 1, ROUNDS, SLICE).run(&mut processes)?;
     let rows = rooms.iter().enumerate().map(|(row, (engines, frontends))| {
         json!({
             "max_engines": engines,

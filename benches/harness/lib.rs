@@ -1,15 +1,10 @@
-//! What all measurements are made of: processes that take turns, and the alternatives.
+//! What the benchmarks share.
 
-/// The ratios to the limit, with what they are measured by.
-#[path = "../../yardstick/src/lib.rs"]
-pub mod ratios;
-
-/// What one could use instead, each as its users would write it.
-#[path = "../alternatives/mod.rs"]
+/// The alternatives to a table, each as its users would write it.
 pub mod alternatives;
 
 /// Processes that publish in the background.
 pub mod background;
 
-/// How a program that measures ends.
+/// How a benchmark ends.
 pub mod outcome;

@@ -1,12 +1,12 @@
-//! So many operations and nothing else, for callgrind to count the instructions of.
+//! Runs a number of operations and nothing else, for callgrind to count their instructions.
 //!
 //! ```text
 //! instructions ENGINES COUNT route    # routes, and ends with the requests in flight
 //! instructions ENGINES COUNT finish   # the same, and then finishes them, while their frontend is there
 //! ```
 //!
-//! The difference between two runs leaves out whatever both do: of two counts, the start of the
-//! program; of `finish` and `route`, the routing.
+//! The difference of two runs leaves out what both do: with two counts, the start of the program;
+//! with `finish` and `route`, the routing.
 
 use headcount::{EngineStats, Frontend, Permit, Table};
 use std::hint::black_box;
@@ -33,11 +33,12 @@ fn main() -> ExitCode {
 
 fn run(engines: usize, count: usize, finish: bool) -> Result<(), String> {
     let (frontend, permits) = route(engines, count).map_err(|error| error.to_string())?;
-    match finish {
-        true => permits.into_iter().for_each(drop),
-        false => std::mem::forget(permits),
+    if finish {
+        permits.into_iter().for_each(drop);
+    } else {
+        std::mem::forget(permits);
     }
-    // Not before: a permit whose frontend is gone takes another way, on which it looks whether it is the last.
+    // Not before: a permit whose frontend is gone takes another way, on which it checks whether it is the last.
     drop(frontend);
     Ok(())
 }

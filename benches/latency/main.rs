@@ -6,10 +6,10 @@
 //! ```
 //!
 //! Requests are due at fixed times, whether or not the ones before them are through, and the time of
-//! each is counted from when it was due (Tene, "How not to measure latency", 2015): who is late makes
-//! those behind him wait, and that counts. Flat out, nothing is due, and each `route` counts by itself.
+//! each is counted from when it was due (Tene, "How not to measure latency", 2015): a late request delays
+//! those behind it, and that counts. Flat out, nothing is due, and each `route` counts by itself.
 //!
-//! The same is done with nothing in the place of `route`, which shows what of it is the machine's.
+//! A second run does nothing where the first one calls `route`, which shows the delays of the machine.
 
 mod pace;
 mod report;
@@ -48,19 +48,22 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let report = run(options.milliseconds).map(|report| match options.json {
-        true => report.json().to_string(),
-        false => report.to_string(),
+    let report = run(options.milliseconds).map(|report| {
+        if options.json {
+            report.json().to_string()
+        } else {
+            report.to_string()
+        }
     });
     tell("latency", report)
 }
 
 fn run(milliseconds: u64) -> Result<Report, Failed> {
     let mut rows = Vec::new();
-    for processes in PROCESSES {
+    for count in PROCESSES {
         let table = fresh_table(ENGINES)?;
-        let mut workers = Processes::start(processes, |place| {
-            let sender = Sender::new(table.join()?, place);
+        let mut processes = Processes::start(count, |worker| {
+            let sender = Sender::new(table.join()?, worker);
             Ok(move |asked: &[u64]| sender.send(asked))
         })?;
         let _publisher = publishing(&table, vec![calm(); ENGINES], 10)?;
@@ -68,12 +71,12 @@ fn run(milliseconds: u64) -> Result<Report, Failed> {
             for routes in [true, false] {
                 let question = Sender::question(rate, milliseconds, routes);
                 let mut all = sender::histogram()?;
-                for answer in workers.ask(&question)? {
+                for answer in processes.ask(&question)? {
                     for pair in answer.chunks_exact(2) {
                         add(&mut all, pair[0], pair[1])?;
                     }
                 }
-                rows.push(Row::new(processes, rate, routes, milliseconds, &all));
+                rows.push(Row::new(count, rate, routes, milliseconds, &all));
             }
         }
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Waits until `due`, and returns a time that is not before it.
 ///
-/// Who has a core for himself watches the clock at the end; others give the core away.
+/// A process with a core of its own watches the clock at the end; any other yields the core.
 pub(crate) fn wait_until(due: Instant, own_core: bool) {
     /// More than a sleep may be late.
     const SLACK: Duration = Duration::from_micros(150);
@@ -23,12 +23,12 @@ pub(crate) fn wait_until(due: Instant, own_core: bool) {
     }
 }
 
-/// What one look at the clock takes, in nanoseconds; each figure contains about one.
+/// Returns what it takes to read the clock once, in nanoseconds. Each figure contains about one read.
 pub(crate) fn cost_of_the_clock() -> f64 {
-    const LOOKS: u32 = 100_000;
+    const READS: u32 = 100_000;
     let start = Instant::now();
-    for _ in 0..LOOKS {
+    for _ in 0..READS {
         std::hint::black_box(Instant::now());
     }
-    start.elapsed().as_nanos() as f64 / f64::from(LOOKS)
+    start.elapsed().as_nanos() as f64 / f64::from(READS)
 }

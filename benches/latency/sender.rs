@@ -3,7 +3,7 @@
 use crate::pace::wait_until;
 use hdrhistogram::Histogram;
 use headcount::Frontend;
-use headcount_yardstick::{Failed, Place};
+use headcount_yardstick::{Failed, Worker};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const SECOND: u64 = 1_000_000_000;
 
 pub(crate) struct Sender {
     frontend: Frontend,
-    place: Place,
+    worker: Worker,
     own_core: bool,
 }
 
@@ -24,19 +24,19 @@ pub(crate) fn histogram() -> Result<Histogram<u64>, Failed> {
 }
 
 impl Sender {
-    pub(crate) fn new(frontend: Frontend, place: Place) -> Self {
+    pub(crate) fn new(frontend: Frontend, worker: Worker) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // A process that is pinned sees one.
         let own_core = cores == 1;
         Self {
             frontend,
-            place,
+            worker,
             own_core,
         }
     }
 
-    /// What to ask a sender for; no rate is flat out. Without `routes` it does nothing when a request is
-    /// due: what is seen then is the machine's own.
+    /// Returns what to ask a sender for; no rate means flat out. Without `routes` it does nothing when a request is
+    /// due, which shows the delays of the machine.
     pub(crate) fn question(rate: Option<u64>, milliseconds: u64, routes: bool) -> [u64; 3] {
         [rate.unwrap_or(0), milliseconds, routes.into()]
     }
@@ -48,7 +48,7 @@ impl Sender {
         };
         let mut seen = histogram()?;
         let length = Duration::from_millis(milliseconds);
-        self.place.gate.wait(self.place.count)?;
+        self.worker.gate.wait(self.worker.count)?;
         let mut in_flight = VecDeque::with_capacity(IN_FLIGHT + 1);
         let send = |due: Instant| -> Result<(), Failed> {
             let permit = match routes {
@@ -78,8 +78,8 @@ impl Sender {
         mut send: impl FnMut(Instant) -> Result<(), Failed>,
     ) -> Result<(), Failed> {
         let start = Instant::now();
-        // The requests of all processes are due at even distances; this one takes its turns.
-        let (index, count) = (self.place.index as u64, self.place.count as u64);
+        // The requests of all processes are due at even distances; this process sends every `count`-th of them.
+        let (index, count) = (self.worker.index as u64, self.worker.count as u64);
         for request in (index..).step_by(count as usize) {
             let due = Duration::from_nanos((request + count) * SECOND / rate);
             if due > length {

@@ -3,7 +3,7 @@
 use crate::report::Comparison;
 use headcount_benches::alternatives::{Slots, SpinLock};
 use headcount_yardstick::{
-    Alternation, Contest, Failed, LockedTable, Processes, RobustMutex, TURN, bare_pair, calm,
+    Alternation, Contenders, Failed, LockedTable, Processes, RobustMutex, SLICE, bare_pair, calm,
     fresh_table, route_and_finish, shared_line,
 };
 
@@ -15,34 +15,30 @@ const NAMES: [&str; 5] = [
     "summed slots",
 ];
 
-/// All of them, by so many processes at once.
-pub(crate) fn measure(
-    engines: usize,
-    processes: usize,
-    rounds: usize,
-) -> Result<Comparison, Failed> {
+/// Measures all of them, by `count` processes at once.
+pub(crate) fn measure(engines: usize, count: usize, rounds: usize) -> Result<Comparison, Failed> {
     let line = shared_line()?;
     let table = fresh_table(engines)?;
     let mutex = LockedTable::<RobustMutex>::new(engines)?;
     let spin = LockedTable::<SpinLock>::new(engines)?;
-    let slots = Slots::new(engines, processes)?;
-    let mut workers = Processes::start(processes, |place| {
-        let operations = vec![
+    let slots = Slots::new(engines, count)?;
+    let mut processes = Processes::start(count, |worker| {
+        let workloads = vec![
             bare_pair(&line),
             route_and_finish(table.join()?),
-            mutex.route_and_finish(place.index),
-            spin.route_and_finish(place.index),
-            slots.route_and_finish(place.index),
+            mutex.route_and_finish(worker.index),
+            spin.route_and_finish(worker.index),
+            slots.route_and_finish(worker.index),
         ];
-        Ok(Contest::new(place, operations))
+        Ok(Contenders::new(worker, workloads))
     })?;
     let mut publisher = table.publisher()?;
-    let times = Alternation::new(NAMES.len(), rounds, TURN)
+    let times = Alternation::new(NAMES.len(), rounds, SLICE)
         .before_each_round(move || Ok(publisher.publish(&vec![calm(); engines])?))
-        .run(&mut workers)?;
+        .run(&mut processes)?;
     Ok(Comparison {
         engines,
-        processes,
+        processes: count,
         undisturbed: times.undisturbed,
         nanoseconds: (NAMES.into_iter().enumerate())
             .map(|(number, name)| (name, times.nanoseconds(number)))

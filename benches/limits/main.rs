@@ -1,11 +1,11 @@
-//! How close to the limit, and how far ahead of, or behind, what else one could use.
+//! How close to the limit a table is, and how it compares with the alternatives.
 //!
 //! ```text
 //! cargo bench --bench limits              # tables
 //! cargo bench --bench limits -- --json    # {"ratios": {"route_finish_e8": ..., ...}, ...}
 //! ```
 //!
-//! Each figure is a median over rounds in which all that are compared take turns.
+//! Each figure is a median over rounds. In a round, all contenders of a comparison run one after the other.
 
 mod choices;
 mod report;
@@ -33,9 +33,12 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let report = run(options.rounds as usize).map(|report| match options.json {
-        true => report.json().to_string(),
-        false => report.to_string(),
+    let report = run(options.rounds as usize).map(|report| {
+        if options.json {
+            report.json().to_string()
+        } else {
+            report.to_string()
+        }
     });
     tell("limits", report)
 }

@@ -1,4 +1,4 @@
-//! What was measured, for people and for programs.
+//! The results, as text and as JSON.
 
 use headcount_yardstick::Ratio;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ pub(crate) struct Report {
     pub(crate) snapshots: Comparison,
 }
 
-/// What several things take, in nanoseconds an operation, as each process sees it.
+/// The times of several contenders, in nanoseconds an operation, as each process sees them.
 #[derive(Debug)]
 pub(crate) struct Comparison {
     pub(crate) engines: usize,
@@ -62,7 +62,7 @@ fn object<'a>(fields: impl Iterator<Item = (&'a str, Value)>) -> Map<String, Val
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { rounds, .. } = self;
-        writeln!(f, "Ratios, medians of {rounds} rounds by turns")?;
+        writeln!(f, "Ratios, medians of {rounds} rounds")?;
         for r in &self.ratios {
             let verdict = match (r.reaches(r.aim), r.reaches(r.must)) {
                 (true, _) => "aim reached",

@@ -3,7 +3,7 @@
 use crate::report::Comparison;
 use headcount_benches::alternatives::{ArcSwapped, MmapSynced, SeqLocked};
 use headcount_yardstick::{
-    Alternation, Contest, Failed, Processes, TURN, fresh_table, plain_loads, read_statistics,
+    Alternation, Contenders, Failed, Processes, SLICE, fresh_table, plain_loads, read_statistics,
     shared_words,
 };
 
@@ -16,24 +16,24 @@ const NAMES: [&str; 5] = [
     "arc-swap, one process",
 ];
 
-/// All of them, while nobody publishes.
+/// Measures all of them, while no process publishes.
 pub(crate) fn measure(rounds: usize) -> Result<Comparison, Failed> {
     let words = shared_words()?;
     let table = fresh_table(ENGINES)?;
     let directory = tempfile::tempdir_in("/dev/shm")?;
     let path = directory.path().join("statistics");
     let (seq_locked, arc_swapped) = (SeqLocked::default(), ArcSwapped::default());
-    let mut workers = Processes::start(1, |place| {
-        let operations = vec![
+    let mut processes = Processes::start(1, |worker| {
+        let workloads = vec![
             plain_loads(&words),
             read_statistics(&table, ENGINES),
             MmapSynced::create(&path)?.read(),
             seq_locked.read(),
             arc_swapped.read(),
         ];
-        Ok(Contest::new(place, operations))
+        Ok(Contenders::new(worker, workloads))
     })?;
-    let times = Alternation::new(NAMES.len(), rounds, TURN).run(&mut workers)?;
+    let times = Alternation::new(NAMES.len(), rounds, SLICE).run(&mut processes)?;
     Ok(Comparison {
         engines: ENGINES,
         processes: 1,

@@ -29,7 +29,7 @@ fn publish(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// One consistent read of all statistics, while nobody publishes.
+/// One consistent read of all statistics, while no process publishes.
 fn read(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("snapshot read");
     for engines in ENGINES {
@@ -54,7 +54,7 @@ fn read_while_published(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The look at everything that people and metrics take, frontends included.
+/// The view of everything, frontends included, as the command and the metrics take it.
 fn view(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("view of the whole table");
     for engines in [8, 256, 4096] {

@@ -6,7 +6,7 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use headcount::{EngineId, EngineStats, Permit, Request, Table};
 use headcount_benches::background::publishing;
 use headcount_yardstick::{
-    Contest, Processes, bare_pair, calm, pressed, route_and_finish, shared_line,
+    Contenders, Processes, bare_pair, calm, pressed, route_and_finish, shared_line,
 };
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -27,7 +27,7 @@ fn table(engines: usize) -> Table {
     Table::options().engines(engines).memfd().unwrap()
 }
 
-/// Route alone and finish alone, over so many requests that a look at the clock does not count.
+/// Route alone and finish alone, over so many requests that reading the clock does not count.
 fn one_by_one(criterion: &mut Criterion) {
     for (name, timed_part) in [("route", 0), ("finish", 1)] {
         let mut group = criterion.benchmark_group(name);
@@ -119,14 +119,14 @@ fn processes(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(title);
         for count in PROCESSES {
             let (table, line) = (table(engines), shared_line().unwrap());
-            let mut workers = Processes::start(count, |place| {
-                let operations = vec![bare_pair(&line), route_and_finish(table.join()?)];
-                Ok(Contest::new(place, operations))
+            let mut processes = Processes::start(count, |worker| {
+                let workloads = vec![bare_pair(&line), route_and_finish(table.join()?)];
+                Ok(Contenders::new(worker, workloads))
             })
             .unwrap();
             for (which, name) in ["bare pair", "processes"].into_iter().enumerate() {
                 group.bench_function(BenchmarkId::new(name, count), |bencher| {
-                    per_operation(bencher, &mut workers, which);
+                    per_operation(bencher, &mut processes, which);
                 });
             }
         }

@@ -28,12 +28,12 @@ pub(crate) fn timed(
     });
 }
 
-/// Measures what processes do all at once: the time of an operation as each of them sees it, over a
-/// turn of fixed length for each sample.
+/// Measures what several processes do at once: the time of an operation as each of them sees it, over a
+/// slice of fixed length for each sample.
 pub(crate) fn per_operation(bencher: &mut Bencher<'_>, processes: &mut Processes, which: usize) {
-    const TURN: Duration = Duration::from_millis(20);
+    const SLICE: Duration = Duration::from_millis(20);
     bencher.iter_custom(|times| {
-        let asked = [which as u64, TURN.as_nanos() as u64];
+        let asked = [which as u64, SLICE.as_nanos() as u64];
         let answers = processes.ask(&asked).expect("processes that measure");
         let each = answers.iter().map(|a| a[1] as f64 / a[2] as f64);
         let nanoseconds = each.sum::<f64>() / answers.len() as f64;

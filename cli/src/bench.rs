@@ -8,18 +8,18 @@ use clap::Args;
 use headcount_yardstick::{Failed, Ratio, measure};
 use serde_json::{Map, Value, json};
 
-/// Measure how fast tables are on this machine, in nanoseconds, beside what nobody can beat.
+/// Measure how fast tables are on this machine, in nanoseconds, beside the cheapest possible code.
 ///
-/// Takes a second or so. Uses tables of its own, in memory, and keeps two cores busy; engines and their
-/// frontends on this machine will notice. What is compared takes turns of half a millisecond, so other
-/// load on the machine disturbs little; a build without --release says nothing.
+/// Takes a second or so. Uses tables of its own, in memory, and keeps two cores busy, which slows engines and
+/// frontends on this machine. The code that is compared runs alternately, for half a millisecond each, so other
+/// load on the machine disturbs little. A build without --release shows nothing.
 #[derive(Args, Debug)]
 #[command(after_long_help = JSON)]
 pub(crate) struct Bench {
     /// Print one JSON object; `headcount bench --help` says what is in it.
     #[arg(long)]
     json: bool,
-    /// Over how many rounds the medians are taken.
+    /// The number of rounds of which the medians are taken.
     #[arg(long, default_value_t = 61, allow_negative_numbers = true,
           value_parser = clap::value_parser!(u32).range(15..=10_000))]
     rounds: u32,
@@ -28,29 +28,30 @@ pub(crate) struct Bench {
 const JSON: &str = "\
 JSON: an object with `schema` (1), `rounds`, `optimized` (whether the build is), and by the names of the
 ratios `ratios`, `nanoseconds` (of the table's operation and of its yardstick), `limits` (`must` and `aim`,
-the goals, and whether `more_is_better`) and `undisturbed_rounds`: in how many nothing else took a core.";
+the goals, and whether `more_is_better`) and `undisturbed_rounds`: in how many no other program took a core.";
 
 const FAINT: Style = Style::new().dimmed();
 
-/// With fewer rounds in which nothing else took a core, a median is not worth much.
+/// With fewer undisturbed rounds a median means little.
 const FEWEST: usize = 15;
 
 impl Bench {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
         let ratios = measure(self.rounds as usize)
             .map_err(|Failed(why)| Failure::failed(format!("{why}; nothing was measured")))?;
-        match self.json {
-            true => print(&format!("{:#}\n", self.in_json(&ratios)))?,
-            false => print(&self.in_text(&ratios))?,
+        if self.json {
+            print(&format!("{:#}\n", self.in_json(&ratios)))?;
+        } else {
+            print(&self.in_text(&ratios))?;
         }
         Ok(Outcome::Fine)
     }
 
     fn in_json(&self, ratios: &[Ratio]) -> Value {
-        let of_each = |say: fn(&Ratio) -> Value| -> Map<String, Value> {
+        let of_each = |value: fn(&Ratio) -> Value| -> Map<String, Value> {
             let fields = ratios
                 .iter()
-                .map(|ratio| (ratio.name.to_owned(), say(ratio)));
+                .map(|ratio| (ratio.name.to_owned(), value(ratio)));
             fields.collect()
         };
         json!({
@@ -77,7 +78,7 @@ impl Bench {
         let mut rows = vec![titles.to_vec()];
         rows[0][0] = Cell::left("NAME").style(FAINT);
         rows.extend(ratios.iter().map(row));
-        // In the last columns nothing is cut: they say what was measured.
+        // Nothing is cut: the last columns say what was measured.
         let mut out = align(&rows, usize::MAX) + "\n";
         let titles = ["NAME", "WHAT", "YARDSTICK"].map(|title| Cell::left(title).style(FAINT));
         let mut rows = vec![titles.to_vec()];
@@ -85,9 +86,10 @@ impl Bench {
         rows.extend(ratios.iter().map(texts));
         out += &align(&rows, usize::MAX);
         out += LEGEND;
-        out += &format!("medians of {} rounds by turns\n", self.rounds);
+        out += &format!("medians of {} rounds\n", self.rounds);
         if cfg!(debug_assertions) {
-            out += "this build is not optimized: its figures say nothing; build with --release\n";
+            out +=
+                "this build is not optimized, so its figures mean nothing; build with --release\n";
         }
         if ratios.iter().any(|ratio| ratio.undisturbed < FEWEST) {
             out += "the machine is too busy: cores were taken away in most rounds; try again\n";
@@ -98,14 +100,15 @@ impl Bench {
 
 const LEGEND: &str = "
 RATIO is TAKES : YARDSTICK, or YARDSTICK : TAKES where more is better. GOAL is what the project asks
-of it. Yardsticks differ more between processors than tables do: a ratio beyond its goal can be that
-of a fast yardstick, and not of a slow table. What your requests pay is TAKES.
+of it. Yardsticks differ more between processors than tables do: a ratio beyond its goal can come
+from a fast yardstick, and not from a slow table. What your requests pay is TAKES.
 ";
 
 fn row(ratio: &Ratio) -> Vec<Cell> {
-    let goal = match ratio.more_is_better {
-        true => format!("{} or more", ratio.must),
-        false => format!("{} or less", ratio.must),
+    let goal = if ratio.more_is_better {
+        format!("{} or more", ratio.must)
+    } else {
+        format!("{} or less", ratio.must)
     };
     vec![
         Cell::left(ratio.name),

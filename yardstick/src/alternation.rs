@@ -1,57 +1,60 @@
-//! Several things by turns, so that what the machine does to one it does to all.
+//! Rounds in which contenders alternate, so that a disturbance by the machine meets all of them.
 
 use super::{Failed, Processes};
 use std::time::{Duration, Instant};
 
-/// How often a turn is taken again that was disturbed.
+/// How often a slice is tried, if it is disturbed.
 const AGAIN: usize = 4;
-/// How many rounds are tried for each that is wanted.
+/// How many rounds are tried for each undisturbed one that is wanted.
 const TRIES: usize = 4;
-/// How long is waited for a machine that is too busy.
+/// How long a busy machine is waited for.
 const PATIENCE: Duration = Duration::from_secs(6);
 /// The fewest rounds that make a median.
 const FEWEST: usize = 15;
 
 type BeforeRound<'a> = Box<dyn FnMut() -> Result<(), Failed> + 'a>;
 
-/// Rounds in which each thing has its turn.
-#[allow(missing_debug_implementations)] // a closure
+/// Rounds in which each contender runs for one slice.
+#[allow(missing_debug_implementations, reason = "it holds a closure")]
 pub struct Alternation<'a> {
     contenders: usize,
     rounds: usize,
-    turn: Duration,
+    slice: Duration,
     before_round: BeforeRound<'a>,
 }
 
-/// What each thing took in each round, in nanoseconds an operation.
+/// The time of each contender in each round, in nanoseconds an operation.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Times {
     rounds: Vec<Vec<f64>>,
-    /// In how many of them no process lost its core, and all began together. On a machine that is
-    /// too busy for 15 of them, all rounds count, and figures of several processes say
-    /// little.
+    /// In how many rounds no process lost its core, and all processes began together. On a machine that is too
+    /// busy for 15 such rounds, all rounds count, and the figures of several processes mean little.
     pub undisturbed: usize,
 }
 
 impl<'a> Alternation<'a> {
-    /// So many rounds, at least 15, in which each of `contenders` things has a turn of this length.
-    pub fn new(contenders: usize, rounds: usize, turn: Duration) -> Self {
+    /// Plans `rounds` rounds, at least 15, in which each of `contenders` runs for one `slice`.
+    pub fn new(contenders: usize, rounds: usize, slice: Duration) -> Self {
         Self {
             contenders,
             rounds: rounds.max(FEWEST),
-            turn,
+            slice,
             before_round: Box::new(|| Ok(())),
         }
     }
 
-    /// Does something before each round.
+    /// Calls `does` before each round.
     pub fn before_each_round(mut self, does: impl FnMut() -> Result<(), Failed> + 'a) -> Self {
         self.before_round = Box::new(does);
         self
     }
 
-    /// Runs on processes that take turns as [`Contest`](super::Contest) does, until so many rounds
-    /// were undisturbed, or several times as many were tried, or patience is at its end.
+    /// Runs the rounds on processes that work by [`Contenders`](super::Contenders). Stops when enough rounds were
+    /// undisturbed, when four times as many were tried, or after some seconds.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if a process fails or is gone.
     pub fn run(mut self, processes: &mut Processes) -> Result<Times, Failed> {
         let start = Instant::now();
         self.round(processes)?; // one to warm up
@@ -76,71 +79,70 @@ impl<'a> Alternation<'a> {
         })
     }
 
-    /// What each thing took, and whether any turn was disturbed each time that it was taken.
+    /// Returns the times of one round, and whether a slice stayed disturbed however often it was tried.
     fn round(&mut self, processes: &mut Processes) -> Result<(Vec<f64>, bool), Failed> {
         (self.before_round)()?;
         let mut times = Vec::with_capacity(self.contenders);
         let mut is_disturbed = false;
         for contender in 0..self.contenders {
-            let mut turn = self.turn(processes, contender)?;
+            let mut slice = self.slice(processes, contender)?;
             for _ in 1..AGAIN {
-                if !turn.is_disturbed {
+                if !slice.is_disturbed {
                     break;
                 }
-                turn = self.turn(processes, contender)?;
+                slice = self.slice(processes, contender)?;
             }
-            is_disturbed |= turn.is_disturbed;
-            times.push(turn.nanoseconds);
+            is_disturbed |= slice.is_disturbed;
+            times.push(slice.nanoseconds);
         }
         Ok((times, is_disturbed))
     }
 
-    fn turn(&self, processes: &mut Processes, contender: usize) -> Result<Turn, Failed> {
-        let length = self.turn.as_nanos() as u64;
+    fn slice(&self, processes: &mut Processes, contender: usize) -> Result<Slice, Failed> {
+        let length = self.slice.as_nanos() as u64;
         let answers = processes.ask(&[contender as u64, length])?;
         let mut sum = 0.0;
         let (mut first, mut last, mut preempted) = (u64::MAX, 0, 0);
         for answer in &answers {
             let &[start, nanoseconds, operations, preemptions] = &answer[..] else {
-                return Err(Failed(format!("not a turn's answer: {answer:?}")));
+                return Err(Failed(format!("not the answer of a slice: {answer:?}")));
             };
             sum += nanoseconds as f64 / operations as f64;
             (first, last) = (first.min(start), last.max(start));
             preempted += preemptions;
         }
-        // More processes than cores lose these all the time, which belongs to what is measured.
+        // Processes that share cores lose them all the time, which belongs to the measurement.
         let is_apart = last - first > length / 10;
-        Ok(Turn {
+        Ok(Slice {
             nanoseconds: sum / answers.len() as f64,
             is_disturbed: processes.are_pinned() && (preempted > 0 || is_apart),
         })
     }
 }
 
-/// One thing, once, by all processes.
+/// One contender, run once by all processes.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
-    /// For an operation, as a process sees it.
+struct Slice {
+    /// The time of an operation, as a process sees it.
     nanoseconds: f64,
-    /// Whether a process lost its core, or began when another one was well under way: so it says little
-    /// of how processes meet.
+    /// Whether a process lost its core, or began late: then the processes met for a part of the slice only.
     is_disturbed: bool,
 }
 
 impl Times {
-    /// The median time of a thing in nanoseconds.
+    /// Returns the median time of a contender, in nanoseconds.
     pub fn nanoseconds(&self, contender: usize) -> f64 {
         median(self.rounds.iter().map(|round| round[contender]).collect())
     }
 
-    /// How much longer one thing takes than another: the median over the rounds.
+    /// Returns how many times as long one contender takes as another: the median over the rounds.
     pub fn ratio(&self, measured: usize, yardstick: usize) -> f64 {
         let ratios = (self.rounds.iter()).map(|round| round[measured] / round[yardstick]);
         median(ratios.collect())
     }
 }
 
-/// The middle of some numbers; not a number if there are none.
+/// Returns the median, or NaN if there are no numbers.
 pub fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;

@@ -1,9 +1,9 @@
-//! Why nothing was measured.
+//! The error of a measurement.
 
 use std::fmt;
 use std::io;
 
-/// Why nothing was measured, in a sentence.
+/// Why a measurement failed, in a sentence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Failed(pub String);
 

@@ -1,11 +1,15 @@
-//! How fast a table is on this machine, as ratios to what nobody can beat.
+//! How fast a table is on this machine, as ratios to yardsticks: the cheapest code that could do the same.
 //!
-//! The benchmarks and `headcount bench` measure by it. It is a package of its own, so it sees no more of the
+//! `headcount bench` and the benchmarks use it. It is a package of its own, so it sees no more of the
 //! library than users do.
 //!
-//! Every ratio is taken between two things that the same processes do by turns, half a millisecond
-//! each, many times. What the machine does to one, it does to the other.
+//! Each ratio is taken between two [workloads](Workload). The same processes run both alternately, in
+//! [slices](SLICE) of half a millisecond, many times. So a disturbance by the machine meets both.
+//!
+//! [`measure`] returns the project's own ratios. [`Processes`] and [`Alternation`] compare other workloads.
+
 mod alternation;
+mod contenders;
 mod failed;
 mod locked;
 mod ours;
@@ -13,17 +17,16 @@ mod pair;
 mod processes;
 mod robust_mutex;
 mod shared;
-mod turn;
 
 pub use alternation::{Alternation, Times, median};
+pub use contenders::{Contenders, Workload};
 pub use failed::Failed;
 pub use locked::{Lock, LockedTable};
 pub use ours::{calm, fresh_table, pressed, read_statistics, route_and_finish};
 pub use pair::{bare_pair, plain_loads, shared_line, shared_words};
-pub use processes::{Gate, Place, Processes};
+pub use processes::{Gate, Processes, Worker};
 pub use robust_mutex::RobustMutex;
 pub use shared::Shared;
-pub use turn::{Contest, Operation};
 
 use headcount::{Publisher, Table};
 use std::time::Duration;
@@ -33,53 +36,60 @@ use std::time::Duration;
 pub struct Ratio {
     /// Its name.
     pub name: &'static str,
-    /// What is divided by what.
+    /// What is divided by what, as `this : that`.
     pub what: &'static str,
     /// The median over all rounds.
     pub value: f64,
-    /// The table's operation.
+    /// The operation of the table.
     pub operation: &'static str,
-    /// What that takes, in nanoseconds.
+    /// The median time of the operation, in nanoseconds.
     pub takes: f64,
-    /// What it is compared with.
+    /// What the operation is compared with.
     pub yardstick: &'static str,
-    /// What that takes, in nanoseconds.
+    /// The median time of the yardstick, in nanoseconds.
     pub yardstick_takes: f64,
-    /// What has to be reached.
+    /// The value that the project requires.
     pub must: f64,
-    /// What would be better.
+    /// The value that the project aims at.
     pub aim: f64,
-    /// Whether more is better.
+    /// Whether a larger value is better.
     pub more_is_better: bool,
-    /// In how many rounds nothing else took a core.
+    /// In how many rounds no other program took a core.
     pub undisturbed: usize,
 }
 
 impl Ratio {
     /// Whether the ratio is at least as good as `limit`.
     pub fn reaches(&self, limit: f64) -> bool {
-        match self.more_is_better {
-            true => self.value >= limit,
-            false => self.value <= limit,
+        if self.more_is_better {
+            self.value >= limit
+        } else {
+            self.value <= limit
         }
     }
 }
 
-/// How long each thing runs before it is another one's turn.
-pub const TURN: Duration = Duration::from_micros(500);
+/// How long each contender runs before the next one does.
+pub const SLICE: Duration = Duration::from_micros(500);
 
 const ENGINES: [usize; 3] = [8, 64, 256];
 
 const BARE_PAIR: &str = "fetch_add + fetch_sub";
 
-/// Measures them all; a few seconds. Starts processes by forking, so no thread may run yet.
+/// Measures all ratios, which takes a few seconds.
+///
+/// It forks, so no other thread of this process may run.
+///
+/// # Errors
+///
+/// A sentence, if the system refuses memory or processes, or a process ends before it has answered.
 pub fn measure(rounds: usize) -> Result<Vec<Ratio>, Failed> {
     let mut ratios = alone(rounds)?;
     ratios.extend(by_two(rounds)?);
     Ok(ratios)
 }
 
-/// One process.
+/// Measures the ratios of one process.
 fn alone(rounds: usize) -> Result<Vec<Ratio>, Failed> {
     let mut tables = Vec::new();
     for engines in ENGINES {
@@ -87,16 +97,16 @@ fn alone(rounds: usize) -> Result<Vec<Ratio>, Failed> {
     }
     let line = pair::shared_line()?;
     let words = pair::shared_words()?;
-    let mut processes = Processes::start(1, |place| {
-        let mut operations = vec![bare_pair(&line), plain_loads(&words)];
+    let mut processes = Processes::start(1, |worker| {
+        let mut workloads = vec![bare_pair(&line), plain_loads(&words)];
         for table in &tables {
-            operations.push(route_and_finish(table.join()?));
+            workloads.push(route_and_finish(table.join()?));
         }
-        operations.push(read_statistics(&tables[0], ENGINES[0]));
-        Ok(Contest::new(place, operations))
+        workloads.push(read_statistics(&tables[0], ENGINES[0]));
+        Ok(Contenders::new(worker, workloads))
     })?;
     let mut publishers = publishers(&tables)?;
-    let times = Alternation::new(6, rounds, TURN)
+    let times = Alternation::new(6, rounds, SLICE)
         .before_each_round(|| publish(&mut publishers))
         .run(&mut processes)?;
     let yardsticks = [BARE_PAIR, "ten plain loads"];
@@ -150,21 +160,21 @@ fn alone(rounds: usize) -> Result<Vec<Ratio>, Failed> {
     ])
 }
 
-/// Two processes that meet in the same words.
+/// Measures the ratios of two processes that write the same words.
 fn by_two(rounds: usize) -> Result<Vec<Ratio>, Failed> {
     let tables = [fresh_table(ENGINES[0])?];
     let line = pair::shared_line()?;
     let locked = LockedTable::<RobustMutex>::new(ENGINES[0])?;
-    let mut processes = Processes::start(2, |place| {
-        let operations = vec![
+    let mut processes = Processes::start(2, |worker| {
+        let workloads = vec![
             bare_pair(&line),
             route_and_finish(tables[0].join()?),
-            locked.route_and_finish(place.index),
+            locked.route_and_finish(worker.index),
         ];
-        Ok(Contest::new(place, operations))
+        Ok(Contenders::new(worker, workloads))
     })?;
     let mut publishers = publishers(&tables)?;
-    let times = Alternation::new(3, rounds, TURN)
+    let times = Alternation::new(3, rounds, SLICE)
         .before_each_round(|| publish(&mut publishers))
         .run(&mut processes)?;
     Ok(vec![
@@ -205,7 +215,7 @@ fn publishers(tables: &[Table]) -> Result<Vec<(Publisher, usize)>, Failed> {
     Ok(publishers)
 }
 
-/// A snapshot counts for a second, so each round gets a new one.
+/// Publishes anew before each round, since policies ignore a snapshot after a second.
 fn publish(publishers: &mut [(Publisher, usize)]) -> Result<(), Failed> {
     for (publisher, engines) in publishers {
         publisher.publish(&vec![calm(); *engines])?;

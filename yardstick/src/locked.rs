@@ -1,24 +1,32 @@
-//! The same table as one would write it with a lock: counts, caps, weights, states, statistics, the
-//! least loaded engine and turns among equals, all of it under the lock.
+//! The same table with a lock: counts, caps, weights, states, statistics, and the choice of the least loaded engine
+//! and, among equals, of the one that was chosen longest ago. All of it happens under the lock.
 
-use super::{Failed, Operation, Shared};
+use super::{Failed, Shared, Workload};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// A lock that lies in memory which processes share.
+/// A lock in memory that processes share.
 pub trait Lock {
-    /// A lock that is free, once it is prepared.
+    /// Returns a lock that is free once it is [prepared](Self::prepare).
     fn new() -> Self;
 
-    /// Readies it where it lies, before anybody else uses it.
+    /// Prepares the lock where it lies, before another process uses it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, if it refuses.
     fn prepare(&self) -> io::Result<()>;
 
-    /// Takes it. True if its last holder died with it.
+    /// Takes the lock. Returns whether its last holder died with it.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, if the lock cannot be taken.
     fn lock(&self) -> io::Result<bool>;
 
-    /// Gives it back.
+    /// Releases the lock.
     fn unlock(&self);
 }
 
@@ -38,15 +46,16 @@ struct Row {
     last_chosen: u64,
 }
 
-/// What the lock guards.
+/// The data that the lock guards.
 #[derive(Debug)]
 struct Rows {
     engines: usize,
     /// Since when there are statistics that matter to the load.
     under_pressure: Option<Instant>,
-    turn: u64,
+    /// How many choices there were.
+    choices: u64,
     rows: [Row; ENGINES],
-    /// What each process holds: who is killed must not leave it counted.
+    /// What each process holds, so that the requests of a killed process can be taken off.
     held: [[u32; ENGINES]; PROCESSES],
 }
 
@@ -59,8 +68,8 @@ impl Rows {
             }),
             _ => self.least(|row| f64::from(row.in_flight) * row.per_weight),
         }?;
-        self.turn += 1;
-        self.rows[engine].last_chosen = self.turn;
+        self.choices += 1;
+        self.rows[engine].last_chosen = self.choices;
         self.rows[engine].in_flight += 1;
         self.held[process][engine] += 1;
         Some(engine)
@@ -113,7 +122,11 @@ pub struct LockedTable<L> {
 }
 
 impl<L: Lock> LockedTable<L> {
-    /// A table of up to 256 engines of weight 1 without caps, for up to eight processes.
+    /// Creates a table of up to 256 engines of weight 1 without caps, for up to eight processes.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if the system refuses memory or the lock.
     pub fn new(engines: usize) -> Result<Self, Failed> {
         let row = Row {
             in_flight: 0,
@@ -129,7 +142,7 @@ impl<L: Lock> LockedTable<L> {
             rows: UnsafeCell::new(Rows {
                 engines: engines.min(ENGINES),
                 under_pressure: None,
-                turn: 0,
+                choices: 0,
                 rows: [row; ENGINES],
                 held: [[0; ENGINES]; PROCESSES],
             }),
@@ -138,8 +151,8 @@ impl<L: Lock> LockedTable<L> {
         Ok(Self { memory })
     }
 
-    /// One request after the other.
-    pub fn route_and_finish(&self, process: usize) -> Operation<'_> {
+    /// Returns a workload that routes and finishes one request after the other.
+    pub fn route_and_finish(&self, process: usize) -> Workload<'_> {
         Box::new(move |times| {
             for _ in 0..times {
                 let engine = self.under_lock(|rows| rows.route(process))?;
@@ -154,7 +167,7 @@ impl<L: Lock> LockedTable<L> {
     fn under_lock<T>(&self, act: impl FnOnce(&mut Rows) -> T) -> io::Result<T> {
         let memory = &self.memory[0];
         let orphaned = memory.lock.lock()?;
-        // SAFETY: we hold the lock, so nobody else has a reference to the rows.
+        // SAFETY: we hold the lock, so there is no other reference to the rows.
         let rows = unsafe { &mut *memory.rows.get() };
         if orphaned {
             rows.recount();

@@ -1,29 +1,32 @@
-//! The table itself, used as its users do.
+//! Workloads of the table itself, through its public interface.
 
-use super::{Failed, Operation};
+use super::{Failed, Workload};
 use headcount::{EngineStats, Frontend, PackedEngineStats, Table};
 use std::hint::black_box;
 
-/// Statistics of an engine that has nothing waiting.
+/// Returns the statistics of an engine that has nothing waiting.
 pub fn calm() -> EngineStats {
     EngineStats::new().running(20).kv_usage(0.4)
 }
 
-/// Statistics of an engine that has a queue and little cache left, which the default policy takes into
-/// account.
+/// Returns the statistics of an engine that has a queue and little cache left. The default policy counts these in.
 pub fn pressed() -> EngineStats {
     EngineStats::new().waiting(3).running(20).kv_usage(0.9)
 }
 
-/// A table with a snapshot of calm engines.
+/// Creates a table with a snapshot of [calm] engines.
+///
+/// # Errors
+///
+/// A sentence, if the system refuses memory.
 pub fn fresh_table(engines: usize) -> Result<Table, Failed> {
     let table = Table::options().engines(engines).memfd()?;
     table.publisher()?.publish(&vec![calm(); engines])?;
     Ok(table)
 }
 
-/// One request after the other.
-pub fn route_and_finish(frontend: Frontend) -> Operation<'static> {
+/// Returns a workload that routes and finishes one request after the other.
+pub fn route_and_finish(frontend: Frontend) -> Workload<'static> {
     Box::new(move |times| {
         for _ in 0..times {
             drop(black_box(frontend.route()?));
@@ -32,8 +35,8 @@ pub fn route_and_finish(frontend: Frontend) -> Operation<'static> {
     })
 }
 
-/// One consistent read of all statistics after the other.
-pub fn read_statistics(table: &Table, engines: usize) -> Operation<'static> {
+/// Returns a workload that reads all statistics consistently, again and again.
+pub fn read_statistics(table: &Table, engines: usize) -> Workload<'static> {
     let table = table.clone();
     let mut into = vec![PackedEngineStats::default(); engines];
     Box::new(move |times| {

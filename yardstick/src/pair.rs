@@ -1,22 +1,30 @@
-//! The yardsticks: what an exact shared count, and a look at statistics, cost at the very least.
+//! The yardsticks: the least that an exact shared count costs, and the least that a read of statistics costs.
 
-use super::{Failed, Operation, Shared};
+use super::{Failed, Shared, Workload};
 use crossbeam_utils::CachePadded;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A counter that has its line for itself.
+/// Creates a counter that has a cache line for itself.
+///
+/// # Errors
+///
+/// A sentence, if the system refuses memory.
 pub fn shared_line() -> Result<Shared<CachePadded<AtomicU64>>, Failed> {
     Ok(Shared::new(1, |_| CachePadded::new(AtomicU64::new(0)))?)
 }
 
-/// Ten words: one for each of eight engines, and two that say whether they belong together.
+/// Creates ten words: one for each of eight engines, and two that say whether they belong together.
+///
+/// # Errors
+///
+/// A sentence, if the system refuses memory.
 pub fn shared_words() -> Result<Shared<[AtomicU64; 10]>, Failed> {
     Ok(Shared::new(1, |_| [const { AtomicU64::new(7) }; 10])?)
 }
 
-/// One up, one down: the cheapest count that several processes can share.
-pub fn bare_pair(line: &Shared<CachePadded<AtomicU64>>) -> Operation<'_> {
+/// Returns a workload that adds one and subtracts one: the cheapest count that several processes can share.
+pub fn bare_pair(line: &Shared<CachePadded<AtomicU64>>) -> Workload<'_> {
     let count: &AtomicU64 = &line[0];
     Box::new(move |times| {
         for _ in 0..times {
@@ -28,8 +36,8 @@ pub fn bare_pair(line: &Shared<CachePadded<AtomicU64>>) -> Operation<'_> {
     })
 }
 
-/// Eight loads into memory of one's own, and two more.
-pub fn plain_loads(words: &Shared<[AtomicU64; 10]>) -> Operation<'_> {
+/// Returns a workload of eight loads into memory of its own, and two more.
+pub fn plain_loads(words: &Shared<[AtomicU64; 10]>) -> Workload<'_> {
     let words = &words[0];
     Box::new(move |times| {
         let mut seen = [0; 8];

@@ -1,4 +1,4 @@
-//! Processes that do what they are asked, all at once.
+//! Processes that do the same at the same time.
 
 use super::{Failed, Shared};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -10,29 +10,33 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Where the processes wait for each other, to begin at one moment.
+/// Where the processes wait for each other, so that they begin together.
 #[derive(Clone, Debug)]
 pub struct Gate(Arc<Shared<AtomicU64>>);
 
 impl Gate {
     /// Returns when `count` processes have called it.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if a process is missing after 20 seconds.
     pub fn wait(&self, count: usize) -> Result<(), Failed> {
         const LONG: Duration = Duration::from_secs(20);
         let arrived = &self.0[0];
         // Relaxed: processes meet here in time; what they measure has its own order.
-        let place = arrived.fetch_add(1, Ordering::Relaxed);
-        let all = (place / count as u64 + 1) * count as u64;
+        let before = arrived.fetch_add(1, Ordering::Relaxed);
+        let all = (before / count as u64 + 1) * count as u64;
         let start = Instant::now();
-        for look in 1_u64.. {
+        for attempt in 1_u64.. {
             if arrived.load(Ordering::Relaxed) >= all {
                 break;
             }
             std::hint::spin_loop();
-            // Whoever is missing may need this very core.
-            if look.is_multiple_of(512) {
+            // The missing process may need this very core.
+            if attempt.is_multiple_of(512) {
                 std::thread::yield_now();
             }
-            if look.is_multiple_of(4096) && start.elapsed() > LONG {
+            if attempt.is_multiple_of(4096) && start.elapsed() > LONG {
                 return Err(Failed("another process did not come to begin".to_owned()));
             }
         }
@@ -40,22 +44,26 @@ impl Gate {
     }
 }
 
-/// Which of the processes this one is.
+/// One of the processes, as it knows itself.
 #[derive(Clone, Debug)]
-pub struct Place {
-    /// From 0.
+pub struct Worker {
+    /// Its number, from 0.
     pub index: usize,
-    /// How many there are.
+    /// How many processes there are.
     pub count: usize,
-    /// Where they begin together.
+    /// Where the processes begin together.
     pub gate: Gate,
-    /// A time before they were started, the same for all.
+    /// A time before the processes were started, the same for all.
     pub epoch: Instant,
 }
 
-/// What a process does when it is asked.
+/// What a process does when it is asked to.
 pub trait Work {
-    /// Does what was asked for in words, and answers in words.
+    /// Does what the words ask for, and answers in words.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, which [`Processes::ask`] returns.
     fn work(&mut self, asked: &[u64]) -> Result<Vec<u64>, Failed>;
 }
 
@@ -65,14 +73,14 @@ impl<F: FnMut(&[u64]) -> Result<Vec<u64>, Failed>> Work for F {
     }
 }
 
-impl Work for super::Contest<'_> {
+impl Work for super::Contenders<'_> {
     fn work(&mut self, asked: &[u64]) -> Result<Vec<u64>, Failed> {
-        self.turn(asked)
+        self.run_slice(asked)
     }
 }
 
-/// Real processes, forked from this one, each on a core of its own if there are enough. Killed when
-/// this is dropped.
+/// Processes that were forked from this one, each on a core of its own if there are enough. Dropping this kills
+/// them.
 #[derive(Debug)]
 pub struct Processes {
     children: Vec<Child>,
@@ -86,20 +94,28 @@ struct Child {
 }
 
 impl Processes {
-    /// Starts `count` processes, which prepare by `set_up` and then work when they are asked.
+    /// Starts `count` processes. Each prepares by `set_up`, and then works when it is asked to.
     ///
-    /// No other thread of this process may run: the children are forked.
+    /// No other thread of this process may run, since the children are forked.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if the system refuses a process, or `set_up` fails in one of them.
     pub fn start<W: Work>(
         count: usize,
-        set_up: impl Fn(Place) -> Result<W, Failed>,
+        set_up: impl Fn(Worker) -> Result<W, Failed>,
     ) -> Result<Self, Failed> {
         Self::start_on(&cores()?, count, set_up)
     }
 
-    /// Starts a process that disturbs those of [`start`](Self::start) as little as may be: it gets
-    /// the core that is their last.
+    /// Starts a process that disturbs those of [`start`](Self::start) as little as possible: it gets the core that
+    /// `start` uses last.
+    ///
+    /// # Errors
+    ///
+    /// As for `start`.
     pub fn start_beside<W: Work>(
-        set_up: impl Fn(Place) -> Result<W, Failed>,
+        set_up: impl Fn(Worker) -> Result<W, Failed>,
     ) -> Result<Self, Failed> {
         let mut cores = cores()?;
         cores.reverse();
@@ -109,7 +125,7 @@ impl Processes {
     fn start_on<W: Work>(
         cores: &[usize],
         count: usize,
-        set_up: impl Fn(Place) -> Result<W, Failed>,
+        set_up: impl Fn(Worker) -> Result<W, Failed>,
     ) -> Result<Self, Failed> {
         let gate = Gate(Arc::new(Shared::new(1, |_| AtomicU64::new(0))?));
         let epoch = Instant::now();
@@ -129,13 +145,13 @@ impl Processes {
                     elders.into_iter().for_each(|elder| drop(elder.line));
                     let core = cores.get(index).copied().filter(|_| processes.pinned);
                     let gate = gate.clone();
-                    let place = Place {
+                    let worker = Worker {
                         index,
                         count,
                         gate,
                         epoch,
                     };
-                    serve(theirs, core, || set_up(place))
+                    serve(theirs, core, || set_up(worker))
                 }
                 pid => {
                     let pid = Pid::from_raw(pid)
@@ -155,7 +171,11 @@ impl Processes {
         self.pinned
     }
 
-    /// Asks all of them, and waits for their answers.
+    /// Asks all processes at once, and returns their answers.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if a process is gone, or what it was asked for fails.
     pub fn ask(&mut self, words: &[u64]) -> Result<Vec<Vec<u64>>, Failed> {
         for child in &mut self.children {
             send(&mut child.line, OK, &to_bytes(words))?;
@@ -163,7 +183,7 @@ impl Processes {
         self.children.iter_mut().map(Child::answer).collect()
     }
 
-    /// Their process numbers.
+    /// Returns the pids.
     pub fn pids(&self) -> Vec<Pid> {
         self.children.iter().map(|child| child.pid).collect()
     }
@@ -191,29 +211,29 @@ impl Child {
     }
 }
 
-/// A child's life.
+/// The life of a child.
 fn serve<W: Work>(
     mut line: UnixStream,
     core: Option<usize>,
     set_up: impl FnOnce() -> Result<W, Failed>,
 ) -> ! {
     let life = || -> io::Result<()> {
-        let worker = core.map_or(Ok(()), pin).map_err(Failed::from);
-        let mut worker = match worker.and_then(|()| set_up()) {
-            Ok(worker) => worker,
+        let pinned = core.map_or(Ok(()), pin).map_err(Failed::from);
+        let mut work = match pinned.and_then(|()| set_up()) {
+            Ok(work) => work,
             Err(failed) => return send(&mut line, FAILED, failed.0.as_bytes()),
         };
         send(&mut line, OK, &[])?;
         loop {
             let (_, asked) = receive(&mut line)?;
-            match worker.work(&to_words(&asked)) {
+            match work.work(&to_words(&asked)) {
                 Ok(answer) => send(&mut line, OK, &to_bytes(&answer))?,
                 Err(failed) => send(&mut line, FAILED, failed.0.as_bytes())?,
             }
         }
     };
-    // The end of the line is the end of the work. Not even a panic may end up in what the parent was
-    // doing when it forked.
+    // The work ends when the line does. Not even a panic may return into what the parent was doing when it
+    // forked.
     let _ = catch_unwind(AssertUnwindSafe(life));
     // SAFETY: ends the process without what its parent has registered for its own end.
     unsafe { libc::_exit(0) }

@@ -1,11 +1,11 @@
-//! What the C library has for processes that may die: a process-shared robust mutex.
+//! The lock of the C library for processes that may die: a process-shared robust mutex.
 
 use super::Lock;
 use std::cell::UnsafeCell;
 use std::io;
 use std::mem::MaybeUninit;
 
-/// A `pthread_mutex_t` that is shared by processes, and tells who takes it next that its holder died.
+/// A `pthread_mutex_t` that processes share. If its holder dies, the next one to take it is told.
 #[derive(Debug)]
 pub struct RobustMutex(UnsafeCell<libc::pthread_mutex_t>);
 

@@ -1,11 +1,11 @@
-//! Memory that a process shares with those it forks.
+//! Memory that a process shares with its forked children.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use std::io;
 use std::ops::Deref;
 use std::ptr::NonNull;
 
-/// A few values in memory that this process shares with those it forks later.
+/// Values in memory that this process shares with the children that it forks later.
 #[derive(Debug)]
 pub struct Shared<T> {
     start: NonNull<T>,
@@ -13,7 +13,11 @@ pub struct Shared<T> {
 }
 
 impl<T: Sync> Shared<T> {
-    /// `count` values. `T` must not point to anything, for that would not be shared.
+    /// Maps `count` values. `T` must not point to anything, for that would not be shared.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, if it refuses memory.
     pub fn new(count: usize, make: impl Fn(usize) -> T) -> io::Result<Self> {
         const { assert!(align_of::<T>() <= 4096 && size_of::<T>() > 0) };
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
@@ -24,9 +28,9 @@ impl<T: Sync> Shared<T> {
         let start = NonNull::new(start.cast::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         for index in 0..count {
             // SAFETY: within the mapping, which is of `count` values and begins on a page.
-            let place = unsafe { start.add(index) };
-            // SAFETY: nobody else knows the memory yet.
-            unsafe { place.write(make(index)) };
+            let value = unsafe { start.add(index) };
+            // SAFETY: there is no reference to the memory yet.
+            unsafe { value.write(make(index)) };
         }
         Ok(Self { start, count })
     }

@@ -5,7 +5,7 @@ use headcount_yardstick::Lock;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Free or taken; tried by a look first, so that those who wait do not pull the line to and fro.
+/// Free or taken. Waiters read it before they try to take it, so that they do not pull the line to and fro.
 #[derive(Debug)]
 pub struct SpinLock(AtomicBool);
 
@@ -23,7 +23,7 @@ impl Lock for SpinLock {
         let backoff = Backoff::new();
         // Acquire: pairs with the Release in `unlock`.
         while self.0.swap(true, Ordering::Acquire) {
-            // Relaxed: only a look.
+            // Relaxed: the exchange above orders what follows.
             while self.0.load(Ordering::Relaxed) {
                 // Gives the core away in the end: the holder may have lost its own.
                 backoff.snooze();

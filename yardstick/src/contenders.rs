@@ -1,61 +1,62 @@
-//! One thing for a moment, by all processes at once.
+//! The workloads of a process, each of which it runs for a slice when it is asked to.
 
-use super::{Failed, Place};
+use super::{Failed, Worker};
 use std::time::{Duration, Instant};
 
-/// Does something so many times.
-pub type Operation<'a> = Box<dyn FnMut(u32) -> Result<(), Failed> + 'a>;
+/// Repeats one operation as often as its argument says.
+pub type Workload<'a> = Box<dyn FnMut(u32) -> Result<(), Failed> + 'a>;
 
-/// The things that a process does by turns.
-#[allow(missing_debug_implementations)] // closures
-pub struct Contest<'a> {
-    place: Place,
+/// The workloads that a process runs alternately.
+#[allow(missing_debug_implementations, reason = "it holds closures")]
+pub struct Contenders<'a> {
+    worker: Worker,
     contenders: Vec<Contender<'a>>,
 }
 
 struct Contender<'a> {
-    operation: Operation<'a>,
-    /// How many operations there are between two looks at the clock; 0: not known yet.
+    workload: Workload<'a>,
+    /// How many operations there are between two reads of the clock; 0: not known yet.
     batch: u32,
 }
 
-impl<'a> Contest<'a> {
-    /// Things that can be asked for by their number.
-    pub fn new(place: Place, operations: Vec<Operation<'a>>) -> Self {
-        let contender = |operation| Contender {
-            operation,
-            batch: 0,
-        };
+impl<'a> Contenders<'a> {
+    /// Numbers the workloads of a process from 0.
+    pub fn new(worker: Worker, workloads: Vec<Workload<'a>>) -> Self {
+        let contender = |workload| Contender { workload, batch: 0 };
         Self {
-            place,
-            contenders: operations.into_iter().map(contender).collect(),
+            worker,
+            contenders: workloads.into_iter().map(contender).collect(),
         }
     }
 
-    /// One turn, as it is asked for: which thing, and for how many nanoseconds. Answers when it began
-    /// (in nanoseconds, the same clock for all processes), how many nanoseconds it took, how many
-    /// operations were done, and how often the kernel took the core away.
-    pub fn turn(&mut self, asked: &[u64]) -> Result<Vec<u64>, Failed> {
+    /// Runs one workload for a slice. `asked` has the number of the workload and the nanoseconds. Returns four
+    /// numbers: when the slice began, in nanoseconds since [`Worker::epoch`]; how many nanoseconds it took; how
+    /// many operations were done; and how often the kernel took the core away.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if there is no such workload, the workload fails, or another process does not begin.
+    pub fn run_slice(&mut self, asked: &[u64]) -> Result<Vec<u64>, Failed> {
         let &[which, nanoseconds] = asked else {
-            return Err(Failed(format!("not a turn: {asked:?}")));
+            return Err(Failed(format!("not a slice: {asked:?}")));
         };
         let Some(contender) = self.contenders.get_mut(which as usize) else {
             return Err(Failed(format!("there is no contender {which}")));
         };
         contender.warm_up()?;
-        self.place.gate.wait(self.place.count)?;
-        contender.run(Duration::from_nanos(nanoseconds), self.place.epoch)
+        self.worker.gate.wait(self.worker.count)?;
+        contender.run(Duration::from_nanos(nanoseconds), self.worker.epoch)
     }
 }
 
 impl Contender<'_> {
-    /// Finds a batch in whose time a look at the clock does not count.
+    /// Finds a batch that is long enough for a read of the clock not to count.
     fn warm_up(&mut self) -> Result<(), Failed> {
         const ENOUGH: Duration = Duration::from_micros(20);
         while self.batch == 0 || self.batch < 1 << 16 {
             let batch = (self.batch * 2).max(1);
             let start = Instant::now();
-            (self.operation)(batch)?;
+            (self.workload)(batch)?;
             if self.batch > 0 && start.elapsed() >= ENOUGH {
                 break;
             }
@@ -68,7 +69,7 @@ impl Contender<'_> {
         let (preemptions, start) = (preemptions(), Instant::now());
         let mut operations = 0;
         loop {
-            (self.operation)(self.batch)?;
+            (self.workload)(self.batch)?;
             operations += u64::from(self.batch);
             let elapsed = start.elapsed();
             if elapsed >= length {
@@ -85,7 +86,7 @@ impl Contender<'_> {
     }
 }
 
-/// How often the kernel has given this thread's core to another one, unasked.
+/// Returns how often the kernel has taken the core from this thread and given it to another.
 fn preemptions() -> u64 {
     // SAFETY: plain numbers, of which zeros are a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

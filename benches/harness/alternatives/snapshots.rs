@@ -1,7 +1,7 @@
 //! Statistics of eight engines that one writes and others read whole.
 
 use arc_swap::ArcSwap;
-use headcount_yardstick::{Failed, Operation};
+use headcount_yardstick::{Failed, Workload};
 use mmap_sync::guard::ReadResult;
 use mmap_sync::synchronizer::Synchronizer;
 use rkyv::{Archive, Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct SeqLocked(SeqLock<Statistics>);
 
 impl SeqLocked {
     /// A copy for each read.
-    pub fn read(&self) -> Operation<'_> {
+    pub fn read(&self) -> Workload<'_> {
         Box::new(|times| {
             for _ in 0..times {
                 black_box(self.0.read());
@@ -67,9 +67,9 @@ impl MmapSynced {
         Ok(Self(synchronizer))
     }
 
-    /// A copy for each read, though one could also look at the values where they lie while the guard
+    /// A copy for each read, though one could also read the values where they lie while the guard
     /// holds them there.
-    pub fn read(mut self) -> Operation<'static> {
+    pub fn read(mut self) -> Workload<'static> {
         Box::new(move |times| {
             for _ in 0..times {
                 // SAFETY: `create` has written it, by the same type.
@@ -95,7 +95,7 @@ impl Default for ArcSwapped {
 
 impl ArcSwapped {
     /// A copy for each read.
-    pub fn read(&self) -> Operation<'_> {
+    pub fn read(&self) -> Workload<'_> {
         Box::new(|times| {
             for _ in 0..times {
                 black_box(**self.0.load());

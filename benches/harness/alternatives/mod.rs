@@ -1,5 +1,3 @@
-//! The alternatives.
-
 mod slots;
 mod snapshots;
 mod spin_lock;

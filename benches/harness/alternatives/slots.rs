@@ -3,7 +3,7 @@
 //! Cheap to write, and nothing is lost when a process dies: its row can be cleared. But between the
 //! sum and one's own addition others add as well, so caps are overrun and bursts split unevenly.
 
-use headcount_yardstick::{Failed, Operation, Shared};
+use headcount_yardstick::{Failed, Shared, Workload};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -30,17 +30,17 @@ impl Slots {
     }
 
     /// One request after the other.
-    pub fn route_and_finish(&self, process: usize) -> Operation<'_> {
+    pub fn route_and_finish(&self, process: usize) -> Workload<'_> {
         let mut last_chosen = vec![0_u64; self.engines];
-        let mut turn = 0;
+        let mut choices = 0;
         let own = self.row(process);
         let mut sums = vec![0; self.engines];
         Box::new(move |times| {
             for _ in 0..times {
                 self.add_up(&mut sums);
                 let engine = least(&sums, &last_chosen);
-                turn += 1;
-                last_chosen[engine] = turn;
+                choices += 1;
+                last_chosen[engine] = choices;
                 let count = &own[engine];
                 // Relaxed, all: the row has one writer, and nothing is read by it.
                 count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
