@@ -4,24 +4,24 @@ use crate::caps::TotalCaps;
 use crate::engine_form::EngineList;
 use crate::failure::{Failure, Outcome};
 use crate::output::{print, printable};
-use crate::table_arg::{Source, Which};
+use crate::table_arg::{PathArgs, TableArg};
 use clap::Args;
 use headcount::{Difference, Error, Options, Table};
 
-/// Bring a living table to a list of engines and caps, and print what was changed.
+/// Bring a living table to a list of engines and caps, and print the changes.
 ///
-/// Engines that are not in the list are removed, and what is in flight on them finishes. Those that are in
-/// both keep what is in flight, and their state: one that is drained or down stays so. A cap that is not
-/// given is no cap. Refused while a deployment serves the table, unless there is nothing to change.
+/// Engines that are not in the list are removed, and the requests in flight on them finish. Engines that stay
+/// keep their requests in flight and their state: one that is drained or down stays so. A cap that is not given
+/// is no cap. The command refuses while a deployment serves the table, unless there is nothing to change.
 #[derive(Args, Debug)]
 pub(crate) struct Apply {
     #[command(flatten)]
-    which: Which,
+    path: PathArgs,
     #[command(flatten)]
     engines: EngineList,
     #[command(flatten)]
     totals: TotalCaps,
-    /// Print what would be changed, and change nothing. Ends with 1 if a deployment refuses it.
+    /// Print the changes, and make none. Ends with 1 if a deployment would refuse them.
     #[arg(long)]
     dry_run: bool,
 }
@@ -37,13 +37,13 @@ impl Apply {
         for engine in engines {
             options = options.engine(engine);
         }
-        let source = self.which.source()?;
+        let table_arg = self.path.table_arg_or_engine("--engine")?;
         if self.dry_run {
-            return dry_run(&source, &options);
+            return dry_run(&table_arg, &options);
         }
-        let table = source.open()?;
+        let table = table_arg.open()?;
         let wanted = table.differences(&options);
-        // Also if there is nothing to be seen: another process may have died when it had come so far.
+        // Also if there is no difference: it completes a change in which another process died.
         let changed = match table.apply(&options) {
             Err(Error::Deployed { .. }) if wanted.is_empty() => Vec::new(),
             Err(Error::EnginesFull { .. }) => {
@@ -51,17 +51,18 @@ impl Apply {
             }
             result => result?.differences,
         };
-        match changed.is_empty() {
-            true => print("nothing to change\n")?,
-            false => print(&changed.iter().map(line).collect::<String>())?,
+        if changed.is_empty() {
+            print("nothing to change\n")?;
+        } else {
+            print(&changed.iter().map(line).collect::<String>())?;
         }
         Ok(Outcome::Fine)
     }
 }
 
-/// Says what would be changed, and fails if that would be refused.
-fn dry_run(source: &Source, options: &Options) -> Result<Outcome, Failure> {
-    let table = source.look()?;
+/// Prints the changes, and fails if they would be refused.
+fn dry_run(table_arg: &TableArg, options: &Options) -> Result<Outcome, Failure> {
+    let table = table_arg.open_read_only()?;
     let wanted = table.differences(options);
     if wanted.is_empty() {
         print("nothing to change\n")?;
@@ -70,12 +71,12 @@ fn dry_run(source: &Source, options: &Options) -> Result<Outcome, Failure> {
     let wanted: String = wanted.iter().map(line).collect();
     print(&format!("{wanted}nothing was changed: --dry-run\n"))?;
     match table.view().deployment {
-        Some(pid) => Err(Failure::deployed(source.path(), pid)),
+        Some(pid) => Err(Failure::deployed(table_arg.path(), pid)),
         None => Ok(Outcome::Fine),
     }
 }
 
-/// What was changed before there was no slot for the rest, and the rest.
+/// Prints the changes that were made, and returns a failure with those for which there was no slot.
 fn changed_in_part(table: &Table, options: &Options, wanted: &[Difference]) -> Failure {
     let left = table.differences(options);
     let changed = wanted.iter().filter(|change| !left.contains(change));
@@ -84,12 +85,12 @@ fn changed_in_part(table: &Table, options: &Options, wanted: &[Difference]) -> F
     }
     let left: Vec<_> = left.iter().map(line).collect();
     Failure::failed(format!(
-        "some engines could not be added before others that leave have finished; apply it again then, for what is left: {}",
+        "some engines have no slot until the requests of leaving engines have finished; apply again then, for what is left: {}",
         left.concat().trim_end().replace('\n', ", ")
     ))
 }
 
-/// A change as it is printed; caps of the whole table by the names of their flags.
+/// Returns the line of a change. Caps of the whole table have the names of their flags.
 fn line(change: &Difference) -> String {
     let (option, found, asked) = (change.option, &change.found, &change.asked);
     match &change.engine {

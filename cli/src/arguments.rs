@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The arguments.
 
 use crate::apply::Apply;
 use crate::bench::Bench;
@@ -16,13 +16,13 @@ use crate::top::Top;
 use crate::verify::Verify;
 use clap::{Parser, Subcommand};
 
-/// Look at, watch and change a headcount table: the shared file in which API servers count what they
-/// have in flight on their engines.
+/// Show, watch and change a headcount table: the shared file in which API servers count the requests
+/// that they have in flight on their engines.
 ///
 /// PATH may be left out if HEADCOUNT_TABLE names the table.
 ///
-/// Exit status: 0 fine; 1 a check failed, or it could not be done; 2 wrong usage; 3 no such table, or
-/// no permission.
+/// Exit status: 0 success; 1 a check failed, or the change could not be made; 2 wrong usage; 3 no such
+/// table, or no permission.
 #[derive(Parser, Debug)]
 #[command(name = "headcount", version, max_term_width = 100)]
 pub(crate) struct Arguments {
@@ -38,21 +38,21 @@ pub(crate) enum Command {
     Show(Show),
     Top(Top),
     Metrics(Metrics),
-    /// Let engines take nothing new; what is in flight finishes.
+    /// Let engines take no new requests; those in flight finish.
     #[command(override_usage = "headcount drain [PATH] ENGINE...")]
     Drain(EngineArgs),
     /// Let engines take requests again.
     #[command(override_usage = "headcount undrain [PATH] ENGINE...")]
     Undrain(EngineArgs),
-    /// Say that engines do not answer: they take nothing.
+    /// Mark engines as not answering: they take no requests.
     #[command(override_usage = "headcount down [PATH] ENGINE...")]
     Down(EngineArgs),
-    /// Say that engines answer again, and let them take requests.
+    /// Mark engines as answering again: they take requests.
     #[command(override_usage = "headcount up [PATH] ENGINE...")]
     Up(EngineArgs),
     Add(Add),
     Apply(Apply),
-    /// Take engines out of the table; what is in flight on them finishes.
+    /// Remove engines from the table; the requests in flight on them finish.
     #[command(override_usage = "headcount remove [PATH] ENGINE...")]
     Remove(EngineArgs),
     Cap(SetCap),

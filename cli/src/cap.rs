@@ -1,16 +1,16 @@
 //! `headcount cap`.
 
-use crate::caps::{Cap, MOST_REQUESTS, MOST_TOKENS, TotalCaps, said};
+use crate::caps::{Cap, MOST_REQUESTS, MOST_TOKENS, TotalCaps, described};
 use crate::failure::{Failure, Outcome};
 use crate::find::find;
 use crate::output::{print, printable};
-use crate::table_arg::{Owner, Source};
+use crate::table_arg::{Owner, TableArg};
 use clap::Args;
 use std::ffi::OsString;
 
-/// Change the caps of an engine, or those of the whole table. What is not named stays.
+/// Change the caps of an engine, or those of the whole table. A cap that is not named stays.
 ///
-/// A cap below what is in flight takes nothing away: nothing more is taken until there is less.
+/// If more is in flight than the new cap, no request is aborted: new ones are refused until there is room.
 #[derive(Args, Debug)]
 #[command(
     name = "cap",
@@ -36,9 +36,9 @@ pub(crate) struct SetCap {
 
 impl SetCap {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let (source, words) = Source::split(&self.arguments, self.owner)?;
+        let (table_arg, words) = TableArg::split(&self.arguments, self.owner)?;
         if self.totals.are_given() {
-            return self.of_the_table(&source, &words);
+            return self.of_the_table(&table_arg, &words);
         }
         let (name, requests) = match words.as_slice() {
             [name] if self.max_in_flight.is_some() || self.max_tokens.is_some() => {
@@ -56,9 +56,9 @@ impl SetCap {
                 ));
             }
         };
-        let table = source.open()?;
+        let table = table_arg.open()?;
         let engine = find(&table, name)?;
-        // Each for itself: another process may be changing the other.
+        // One call for each cap: another process may be changing the other cap.
         match (requests, self.max_tokens) {
             (Some(requests), Some(tokens)) => table.set_caps(engine.id, requests.0, tokens.0)?,
             (Some(requests), None) => table.set_max_in_flight(engine.id, requests.0)?,
@@ -71,17 +71,17 @@ impl SetCap {
         let (requests, tokens) =
             engine_view.map_or((None, None), |e| (e.max_in_flight, e.max_tokens));
         let name = printable(&engine.name);
-        print(&format!("{name}: {}\n", said(requests, tokens)))?;
+        print(&format!("{name}: {}\n", described(requests, tokens)))?;
         Ok(Outcome::Fine)
     }
 
-    fn of_the_table(self, source: &Source, words: &[String]) -> Result<Outcome, Failure> {
+    fn of_the_table(self, table_arg: &TableArg, words: &[String]) -> Result<Outcome, Failure> {
         if !words.is_empty() || self.max_in_flight.is_some() || self.max_tokens.is_some() {
             return Err(Failure::usage(
                 "these are caps of an engine and caps of the table; give each a command of its own",
             ));
         }
-        let table = source.open()?;
+        let table = table_arg.open()?;
         if let Some(requests) = self.totals.requests_if_given() {
             table.set_total_max_in_flight(requests)?;
         }
@@ -89,8 +89,8 @@ impl SetCap {
             table.set_total_max_tokens(tokens)?;
         }
         let view = table.view();
-        let said = said(view.max_in_flight, view.max_tokens);
-        print(&format!("all engines together: {said}\n"))?;
+        let caps = described(view.max_in_flight, view.max_tokens);
+        print(&format!("all engines together: {caps}\n"))?;
         Ok(Outcome::Fine)
     }
 }

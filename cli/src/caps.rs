@@ -1,16 +1,16 @@
-//! Caps as they are typed and said.
+//! Caps as arguments and in sentences.
 
 use crate::format::count;
 use clap::Args;
 use headcount::{MAX_IN_FLIGHT, Options};
 use std::str::FromStr;
 
-/// The largest cap of an engine in requests. What is beyond would be no cap: no engine takes more.
+/// The largest cap of an engine in requests. No engine takes more without a cap.
 pub(crate) const MOST_REQUESTS: u32 = MAX_IN_FLIGHT - 1;
 /// The largest cap of an engine in tokens.
 pub(crate) const MOST_TOKENS: u32 = u32::MAX - 1;
 
-/// A cap as it is typed: a number up to a limit, or none.
+/// A cap as an argument: a number up to a limit, or none.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cap<const MOST: u32>(pub(crate) Option<u32>);
 
@@ -24,13 +24,14 @@ impl<const MOST: u32> FromStr for Cap<MOST> {
         if text == "none" {
             return Ok(Self(None));
         }
-        let cap = a_number(text, MOST)
-            .map_err(|expected| format!("the cap {text:?} cannot be; give {expected}, or none"))?;
+        let cap = a_number(text, MOST).map_err(|expected| {
+            format!("the cap {text:?} is not valid; give {expected}, or none")
+        })?;
         Ok(Self(Some(cap)))
     }
 }
 
-/// Reads a cap that is a number, or says which numbers there are.
+/// Reads a cap that is a number. The error says which numbers are valid.
 pub(crate) fn a_number(text: &str, most: u32) -> Result<u32, String> {
     let cap = text.parse().ok().filter(|cap| (1..=most).contains(cap));
     cap.ok_or_else(|| format!("a number from 1 to {most}"))
@@ -56,22 +57,22 @@ impl TotalCaps {
         self.max_tokens_total.and_then(|cap| cap.0)
     }
 
-    /// Whether one of them was typed.
+    /// Whether one of them is given.
     pub(crate) fn are_given(self) -> bool {
         self.max_in_flight_total.is_some() || self.max_tokens_total.is_some()
     }
 
-    /// The cap on requests, if one was typed: `Some(None)` for `none`.
+    /// The cap on requests, if it is given: `Some(None)` for `none`.
     pub(crate) fn requests_if_given(self) -> Option<Option<u32>> {
         self.max_in_flight_total.map(|cap| cap.0)
     }
 
-    /// The cap on tokens, if one was typed.
+    /// The cap on tokens, if it is given.
     pub(crate) fn tokens_if_given(self) -> Option<Option<u32>> {
         self.max_tokens_total.map(|cap| cap.0)
     }
 
-    /// Options with these caps. One that is none is not set.
+    /// Sets these caps in options, except those that are none.
     pub(crate) fn set_in(self, options: Options) -> Options {
         let options = match self.requests() {
             Some(requests) => options.max_in_flight(requests),
@@ -84,8 +85,8 @@ impl TotalCaps {
     }
 }
 
-/// Says both caps of an engine or of a table.
-pub(crate) fn said(requests: Option<u32>, tokens: Option<u32>) -> String {
+/// Describes both caps of an engine or of a table.
+pub(crate) fn described(requests: Option<u32>, tokens: Option<u32>) -> String {
     let say = |cap: Option<u32>, what| match cap {
         Some(cap) => format!("at most {}", count(cap.into(), what)),
         None => format!("no cap on {what}s"),

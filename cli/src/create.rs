@@ -10,10 +10,10 @@ use clap::Args;
 use headcount::{EngineView, Table};
 use std::path::PathBuf;
 
-/// Create a table, on which all memory is reserved at once.
+/// Create a table, and reserve all of its memory.
 #[derive(Args, Debug)]
 pub(crate) struct Create {
-    /// Where: on a tmpfs, such as /dev/shm/llama [env: HEADCOUNT_TABLE].
+    /// The table: a file on a tmpfs, such as /dev/shm/llama [env: HEADCOUNT_TABLE].
     #[arg(value_hint = clap::ValueHint::FilePath)]
     path: Option<PathBuf>,
     #[command(flatten)]
@@ -61,7 +61,7 @@ impl Create {
     }
 }
 
-/// What was created, so that a slip of the pen is seen.
+/// Describes the table that was created, so that a typing error shows.
 fn created(table: &Table) -> String {
     let (dimensions, view) = (table.dimensions(), table.view());
     let mut said = format!(
@@ -76,22 +76,21 @@ fn created(table: &Table) -> String {
         let (id, name) = (engine.id, printable(&engine.name));
         said += &format!("  {id} {name}: {}\n", described(engine));
     }
-    match view.engines.is_empty() {
-        true => said += "! no engine takes requests; `headcount add` gives it some\n",
-        false => {
-            let caps = caps::said(view.max_in_flight, view.max_tokens);
-            said += &format!("  all engines together: {caps}\n");
-        }
+    if view.engines.is_empty() {
+        said += "! no engine takes requests; `headcount add` gives it some\n";
+    } else {
+        let caps = caps::described(view.max_in_flight, view.max_tokens);
+        said += &format!("  all engines together: {caps}\n");
     }
     said
 }
 
-/// What an engine can do.
+/// Describes the weight and the caps of an engine.
 pub(crate) fn described(engine: &EngineView) -> String {
     format!(
         "weight {}, {}",
         engine.weight,
-        caps::said(engine.max_in_flight, engine.max_tokens)
+        caps::described(engine.max_in_flight, engine.max_tokens)
     )
 }
 
@@ -100,7 +99,7 @@ fn octal(text: &str) -> Result<u32, String> {
         .ok()
         .filter(|mode| *mode <= 0o777 && mode & 0o600 == 0o600)
         .ok_or_else(|| {
-            "permission bits are octal, and let the owner read and write: 0600, 0660 or 0666, say"
+            "permission bits are octal, and let the owner read and write: 0600, 0660 or 0666, for example"
                 .to_owned()
         })
 }

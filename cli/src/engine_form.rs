@@ -1,4 +1,4 @@
-//! Engines as they are typed, or stand in a file: one form for all commands, and for `headcount-server`.
+//! The form of engines in arguments and in files, the same for all commands and for `headcount-server`.
 
 use crate::caps::{MOST_REQUESTS, MOST_TOKENS, a_number};
 use crate::failure::Failure;
@@ -12,31 +12,31 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// An engine as it is typed: `NAME [weight=W] [max_in_flight=N] [max_tokens=N]`. Instead of `NAME weight=W`
+/// An engine as an argument or a line gives it: `NAME [weight=W] [max_in_flight=N] [max_tokens=N]`. Instead of `NAME weight=W`
 /// it may be `NAME=W`.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Typed {
+pub(crate) struct TypedEngine {
     pub(crate) name: String,
     weight: Option<f32>,
     max_in_flight: Option<u32>,
     max_tokens: Option<u32>,
 }
 
-/// The caps of engines that do not say so themselves.
+/// The caps of the engines that have none of their own.
 #[derive(Args, Clone, Copy, Debug)]
 #[command(arg = no_weight())]
 pub(crate) struct EachCaps {
-    /// The most requests in flight on each engine that does not say so itself [default: no cap].
+    /// The most requests in flight on each engine without a cap of its own [default: no cap].
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = value_parser!(u32).range(1..=i64::from(MOST_REQUESTS)))]
     max_in_flight: Option<u32>,
-    /// The most tokens in flight on each engine that does not say so itself [default: no cap].
+    /// The most tokens in flight on each engine without a cap of its own [default: no cap].
     #[arg(long, value_name = "N", allow_negative_numbers = true,
           value_parser = value_parser!(u32).range(1..=i64::from(MOST_TOKENS)))]
     max_tokens: Option<u32>,
 }
 
-/// `--weight`, which is refused, with how a weight is typed.
+/// The option `--weight`, which is refused with the form of a weight.
 fn no_weight() -> Arg {
     let advice = "a weight belongs to its engine; write NAME=WEIGHT or \"NAME weight=W\"";
     Arg::new("no_weight")
@@ -54,8 +54,8 @@ pub(crate) struct EngineList {
     /// An engine, as NAME, NAME=WEIGHT or "NAME [weight=W] [max_in_flight=N] [max_tokens=N]". May be
     /// repeated. The weight says how much it can do compared with the others (1).
     #[arg(short, long = "engine", value_name = "ENGINE")]
-    engines: Vec<Typed>,
-    /// A file with one engine a line, in the same form; lines that start with # are not read.
+    engines: Vec<TypedEngine>,
+    /// A file with one engine a line, in the same form; lines that start with # are comments.
     #[arg(long, value_name = "FILE", conflicts_with = "engines",
           value_hint = clap::ValueHint::FilePath)]
     engines_file: Option<PathBuf>,
@@ -63,8 +63,8 @@ pub(crate) struct EngineList {
     caps: EachCaps,
 }
 
-impl Typed {
-    /// What the table is given.
+impl TypedEngine {
+    /// Returns the engine for the table.
     pub(crate) fn engine(&self, caps: EachCaps) -> Engine {
         let mut engine = Engine::named(&self.name).weight(self.weight.unwrap_or(1.0));
         if let Some(requests) = self.max_in_flight.or(caps.max_in_flight) {
@@ -78,7 +78,7 @@ impl Typed {
 }
 
 impl EngineList {
-    /// What the table is given.
+    /// Returns the engines for the table.
     pub(crate) fn read(&self) -> Result<Vec<Engine>, Failure> {
         let typed = match &self.engines_file {
             Some(path) => read_file(path)?,
@@ -88,7 +88,7 @@ impl EngineList {
         Ok(typed.iter().map(|t| t.engine(self.caps)).collect())
     }
 
-    /// That there is none, and what to do besides giving one.
+    /// The failure that no engine is given, with further advice.
     pub(crate) fn none(&self, advice: &str) -> Failure {
         Failure::usage(match &self.engines_file {
             Some(path) => {
@@ -100,7 +100,7 @@ impl EngineList {
     }
 }
 
-/// Refuses an engine that is given twice.
+/// Refuses a repeated engine.
 pub(crate) fn each_once<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<(), Failure> {
     let mut seen = HashSet::new();
     match names.into_iter().find(|name| !seen.insert(*name)) {
@@ -112,7 +112,7 @@ pub(crate) fn each_once<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<
     }
 }
 
-fn read_file(path: &Path) -> Result<Vec<Typed>, Failure> {
+fn read_file(path: &Path) -> Result<Vec<TypedEngine>, Failure> {
     let at = path.display();
     let text = fs::read_to_string(path).map_err(|error| {
         let advice = match error.kind() {
@@ -121,7 +121,7 @@ fn read_file(path: &Path) -> Result<Vec<Typed>, Failure> {
         };
         Failure::usage(format!("reading {at}: {error}; {advice}"))
     })?;
-    // Some editors begin a file with a mark of its encoding.
+    // Some editors begin a file with a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines = (1..).zip(text.lines().map(str::trim));
     let engines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -135,7 +135,7 @@ fn read_file(path: &Path) -> Result<Vec<Typed>, Failure> {
 
 const SETTINGS: [&str; 3] = ["weight", "max_in_flight", "max_tokens"];
 
-impl FromStr for Typed {
+impl FromStr for TypedEngine {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -154,7 +154,7 @@ impl FromStr for Typed {
                     .is_some(),
                 _ => {
                     return Err(format!(
-                        "{word:?} is not known; after the name come weight=, max_in_flight= and max_tokens="
+                        "{word:?} is unknown; after the name come weight=, max_in_flight= and max_tokens="
                     ));
                 }
             };
@@ -175,8 +175,8 @@ impl FromStr for Typed {
     }
 }
 
-/// A name, and the weight that is written into it. In a name with a question mark, a URL with a query, equals
-/// signs and commas belong to the name. In any other there may be one equals sign, before the weight.
+/// Splits a word into a name and a weight. In a name with a question mark, which is a URL with a query, equals signs
+/// and commas belong to the name. Any other word has at most one equals sign, before the weight.
 fn name_and_weight(word: &str, weight_follows: bool) -> Result<(&str, Option<f32>), String> {
     let unclear = || {
         format!(
@@ -213,7 +213,7 @@ pub(crate) fn a_weight(text: &str) -> Result<f32, String> {
     text.parse::<f32>()
         .ok()
         .filter(|weight| weight.is_normal() && *weight > 0.0)
-        .ok_or_else(|| format!("the weight {text:?} cannot be; give a finite number above 0"))
+        .ok_or_else(|| format!("the weight {text:?} is not valid; give a finite number above 0"))
 }
 
 fn a_cap(word: &str, value: &str, most: u32) -> Result<u32, String> {
@@ -251,7 +251,7 @@ mod tests {
             ("max_tokens", ("max_tokens", None, None, None)),
         ];
         for (text, expected) in right {
-            let Typed {
+            let TypedEngine {
                 name,
                 weight,
                 max_in_flight,
@@ -289,7 +289,7 @@ mod tests {
             "weight=2",
             "max_tokens=5",
         ] {
-            let refused = wrong.parse::<Typed>();
+            let refused = wrong.parse::<TypedEngine>();
             let sentence = refused.expect_err(wrong);
             assert!(!sentence.contains('\n'), "{sentence}");
         }

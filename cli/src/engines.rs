@@ -1,11 +1,11 @@
 //! Commands that change engines: drain, undrain, down, up, remove, add, weight.
 
 use crate::create::described;
-use crate::engine_form::{EachCaps, Typed, a_weight, each_once};
+use crate::engine_form::{EachCaps, TypedEngine, a_weight, each_once};
 use crate::failure::{Failure, Outcome};
 use crate::find::{find, find_all, not_there};
 use crate::output::{print, printable};
-use crate::table_arg::{Owner, Source};
+use crate::table_arg::{Owner, TableArg};
 use clap::Args;
 use headcount::{EngineId, Error, Table};
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ pub(crate) struct EngineArgs {
     owner: Owner,
 }
 
-/// What is done to each of them.
+/// A change to each of the engines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     Drain,
@@ -31,13 +31,13 @@ pub(crate) enum Change {
 
 impl EngineArgs {
     pub(crate) fn run(self, change: Change) -> Result<Outcome, Failure> {
-        let (source, names) = Source::split(&self.arguments, self.owner)?;
+        let (table_arg, names) = TableArg::split(&self.arguments, self.owner)?;
         if names.is_empty() {
             return Err(Failure::usage(
                 "which engine? give its name, or its number as @0",
             ));
         }
-        let table = source.open()?;
+        let table = table_arg.open()?;
         // All of them are found before any is changed.
         let engines = find_all(&table, &names)?;
         each_once(engines.iter().map(|engine| engine.name.as_str()))?;
@@ -49,7 +49,7 @@ impl EngineArgs {
         let view = table.view();
         let mut said = String::new();
         for engine in changed {
-            // One that was removed and has nothing in flight is gone.
+            // A removed engine without requests in flight is gone.
             let left = view.engine(engine.id).map_or(0, |e| e.in_flight);
             let (name, done) = (printable(&engine.name), change.done());
             said += &format!("{name}: {done}, {left} in flight\n");
@@ -95,22 +95,22 @@ pub(crate) struct Add {
 
 impl Add {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let (source, words) = Source::split(&self.arguments, self.owner)?;
+        let (table_arg, words) = TableArg::split(&self.arguments, self.owner)?;
         if words.is_empty() {
             return Err(Failure::usage(
-                "which engine? give the name it is to have, as NAME or NAME=WEIGHT",
+                "which engine? give its name, as NAME or NAME=WEIGHT",
             ));
         }
-        let typed: Result<Vec<Typed>, _> = words.iter().map(|word| word.parse()).collect();
+        let typed: Result<Vec<TypedEngine>, _> = words.iter().map(|word| word.parse()).collect();
         let typed = typed.map_err(Failure::usage)?;
         each_once(typed.iter().map(|typed| typed.name.as_str()))?;
-        let table = source.open()?;
+        let table = table_arg.open()?;
         // None is added if one cannot be.
         not_there(&table, typed.iter().map(|typed| typed.name.as_str()))?;
         for typed in typed {
             let id = table.add(typed.engine(self.caps))?;
             let view = table.view();
-            // It may be gone already.
+            // Another process may have removed it already.
             let described = view.engine(id).map_or("and gone".to_owned(), described);
             let name = printable(&typed.name);
             print(&format!("{name}: added as {id}, {described}\n"))?;
@@ -119,7 +119,7 @@ impl Add {
     }
 }
 
-/// Change an engine's weight: how much it can do, compared with the others.
+/// Change an engine's weight: its capacity, compared with the other engines.
 #[derive(Args, Debug)]
 #[command(override_usage = "headcount weight [PATH] ENGINE WEIGHT")]
 pub(crate) struct Weight {
@@ -132,14 +132,14 @@ pub(crate) struct Weight {
 
 impl Weight {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let (source, words) = Source::split(&self.arguments, self.owner)?;
+        let (table_arg, words) = TableArg::split(&self.arguments, self.owner)?;
         let [name, text] = words.as_slice() else {
             return Err(Failure::usage(
                 "which weight? give one engine and its weight, a number above 0",
             ));
         };
         let weight = a_weight(text).map_err(Failure::usage)?;
-        let table = source.open()?;
+        let table = table_arg.open()?;
         let engine = find(&table, name)?;
         table.set_weight(engine.id, weight)?;
         print(&format!("{}: weight {weight}\n", printable(&engine.name)))?;

@@ -1,13 +1,13 @@
-//! How a command ends that could not do its work: a sentence that says what to do, and a status.
+//! The failure of a command: a sentence that says what to do, and an exit status.
 
 use headcount::Error;
 use std::path::Path;
 
-/// How a command ends that did its work.
+/// The end of a command that did its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Outcome {
     Fine,
-    /// What was checked is not as it should be.
+    /// The check found something wrong.
     CheckFailed,
 }
 
@@ -23,7 +23,7 @@ const USAGE: u8 = 2;
 const NO_TABLE: u8 = 3;
 
 impl Failure {
-    /// It was asked for rightly, and could not be done.
+    /// The arguments are right, and the command could not be carried out.
     pub(crate) fn failed(sentence: impl Into<String>) -> Self {
         Self {
             code: FAILED,
@@ -31,7 +31,7 @@ impl Failure {
         }
     }
 
-    /// It was asked for wrongly.
+    /// The arguments are wrong.
     pub(crate) fn usage(sentence: impl Into<String>) -> Self {
         Self {
             code: USAGE,
@@ -39,6 +39,7 @@ impl Failure {
         }
     }
 
+    /// There is no such table, or no permission.
     pub(crate) fn no_table(sentence: impl Into<String>) -> Self {
         Self {
             code: NO_TABLE,
@@ -48,28 +49,28 @@ impl Failure {
 }
 
 impl Failure {
-    /// The table at this path has a deployment, which alone may change it.
+    /// The table has a deployment, which decides on its engines and caps.
     pub(crate) fn deployed(path: &Path, pid: u32) -> Self {
         Self::failed(format!(
-            "{} is served by process {pid}, which says what its engines and caps are; change them there, or stop it first",
+            "{} is served by process {pid}, which decides on its engines and caps; change them there, or stop it first",
             path.display()
         ))
     }
 
-    /// An engine has this name already.
+    /// Another engine has this name.
     pub(crate) fn name_taken(name: &str, engine: usize) -> Self {
         Self::failed(format!(
-            "the name {name:?} belongs to engine {engine} already; give each engine a name of its own"
+            "engine {engine} already has the name {name:?}; give each engine a name of its own"
         ))
     }
 }
 
-/// The library's own sentences, but for those that tell a programmer what to call.
+/// Mostly the sentences of the library. Those that tell a programmer what to call are replaced.
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match &error {
             Error::Exists { path, .. } => Self::failed(format!(
-                "{} exists; choose another path, or `headcount rm` the table when nobody uses it",
+                "{} exists; choose another path, or `headcount rm` the table when no process uses it",
                 path.display()
             )),
             Error::Owner {
@@ -86,21 +87,21 @@ impl From<Error> for Failure {
                 "all {max_engines} engine slots are taken; remove an engine and let it finish, or create a table with a larger --max-engines"
             )),
             Error::Weight { found, .. } => Self::usage(format!(
-                "the weight {found} cannot be: a weight is a finite number above 0; use `headcount down` for an engine that is to get nothing"
+                "the weight {found} is not valid: a weight is a finite number above 0; use `headcount down` for an engine that shall get no requests"
             )),
             Error::NoSuchEngine {
                 engine,
                 removed: false,
                 ..
             } => Self::usage(format!(
-                "there is no engine @{engine} in this table; `headcount show` lists those that there are"
+                "there is no engine @{engine} in this table; `headcount show` lists its engines"
             )),
             Error::NoSuchEngine {
                 engine,
                 removed: true,
                 ..
             } => Self::failed(format!(
-                "the engine that was @{engine} has been removed meanwhile, and nothing was done to another that may be @{engine} now; `headcount show` lists those that there are"
+                "engine @{engine} was removed meanwhile, and no other engine was changed; `headcount show` lists the engines"
             )),
             Error::NameTaken { name, engine, .. } => Self::name_taken(name, *engine),
             Error::Busy { .. } | Error::NoSpace { .. } => Self::failed(error.to_string()),

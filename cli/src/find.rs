@@ -1,4 +1,4 @@
-//! Engines by the names or numbers that were typed.
+//! Engines by name or number.
 
 use crate::failure::Failure;
 use crate::output::printable;
@@ -12,16 +12,16 @@ pub(crate) struct Found {
     pub(crate) name: String,
 }
 
-/// The engine of that name, or of the number 3 if `@3` was typed: no engine is called so.
+/// Finds the engine of that name, or number 3 for `@3`, which is no valid name.
 pub(crate) fn find(table: &Table, name: &str) -> Result<Found, Failure> {
     find_all(table, &[name]).map(|mut found| found.remove(0))
 }
 
-/// The engines of these names, at one look. What is done to them later is done to these, or fails if one
-/// has gone: another may have its number by then.
+/// Finds the engines of these names in one view. A later change by their ids changes these engines, or fails if an
+/// engine is gone: another one may have its number by then.
 pub(crate) fn find_all(table: &Table, names: &[impl AsRef<str>]) -> Result<Vec<Found>, Failure> {
     let view = table.view();
-    let ids: HashMap<&str, EngineId> = there(&view).map(|e| (e.name.as_str(), e.id)).collect();
+    let ids: HashMap<&str, EngineId> = present(&view).map(|e| (e.name.as_str(), e.id)).collect();
     let find = |name: &str| {
         let by_number = || {
             let number: usize = name.strip_prefix('@')?.parse().ok()?;
@@ -47,21 +47,21 @@ pub(crate) fn find_all(table: &Table, names: &[impl AsRef<str>]) -> Result<Vec<F
     found.collect()
 }
 
-/// Refuses names that engines have already.
+/// Refuses names that engines of the table have.
 pub(crate) fn not_there<'a>(
     table: &Table,
     names: impl IntoIterator<Item = &'a str>,
 ) -> Result<(), Failure> {
     let view = table.view();
     for name in names {
-        if let Some(engine) = there(&view).find(|engine| engine.name == name) {
+        if let Some(engine) = present(&view).find(|engine| engine.name == name) {
             return Err(Failure::name_taken(name, engine.id.index()));
         }
     }
     Ok(())
 }
 
-/// Nothing can be done to an engine that was removed.
+/// The failure of a change to an engine that was removed.
 fn is_leaving(engine: &EngineView) -> Failure {
     Failure::failed(format!(
         "engine {:?} is leaving: it was removed, and is gone when what it has in flight ({}) has finished; `headcount add` brings it back",
@@ -70,25 +70,25 @@ fn is_leaving(engine: &EngineView) -> Failure {
     ))
 }
 
-/// Engines that can be named.
-fn there(view: &View) -> impl Iterator<Item = &EngineView> {
-    let is_there = |engine: &&EngineView| engine.state != EngineState::Leaving;
-    view.engines.iter().filter(is_there)
+/// The engines that a command can name.
+fn present(view: &View) -> impl Iterator<Item = &EngineView> {
+    let is_present = |engine: &&EngineView| engine.state != EngineState::Leaving;
+    view.engines.iter().filter(is_present)
 }
 
-/// Names that are listed in a sentence. More are looked up with `headcount show`.
+/// How many names a sentence lists.
 const LISTED: usize = 8;
-/// How alike two names have to be, 0 to 1, for the one to be a slip of the other.
+/// How alike two names have to be, 0 to 1, for one to be suggested for the other.
 const ALIKE: f64 = 0.8;
 
 fn unknown(table: &Table, view: &View, name: &str) -> Failure {
     let likeness = |e: &EngineView| strsim::jaro_winkler(&e.name, name);
-    let nearest = there(view).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    let nearest = present(view).max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
     let meant = nearest.filter(|e| likeness(e) >= ALIKE);
     let meant = meant.map_or(String::new(), |e| {
         format!("did you mean {:?}? ", printable(&e.name))
     });
-    let names: Vec<_> = there(view).map(|e| printable(&e.name)).collect();
+    let names: Vec<_> = present(view).map(|e| printable(&e.name)).collect();
     let listed = names[..names.len().min(LISTED)].join(", ");
     let all = match names.len() {
         0 => "it has no engines; `headcount add` gives it some".to_owned(),
@@ -99,10 +99,11 @@ fn unknown(table: &Table, view: &View, name: &str) -> Failure {
         1 => format!("its only engine is {listed}"),
         _ => format!("its engines are {listed}"),
     };
-    // It was meant as a path, perhaps, which goes before the table that the environment names.
-    let no_file = match name.starts_with('/') {
-        true => ", and no file of that name",
-        false => "",
+    // It may have been meant as a path, which precedes the table that the environment names.
+    let no_file = if name.starts_with('/') {
+        ", and no file of that name"
+    } else {
+        ""
     };
     Failure::usage(format!(
         "there is no engine {:?} in {}{no_file}; {meant}{all}",

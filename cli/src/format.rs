@@ -1,8 +1,8 @@
-//! Numbers, durations and bars as people read them, in few characters.
+//! Numbers, durations and bars in few characters.
 
 use std::time::Duration;
 
-/// A number in at most five characters, exact below 100,000.
+/// Formats a number in at most five characters, exactly below 100,000.
 pub(crate) fn short(number: u64) -> String {
     if number < 100_000 {
         return number.to_string();
@@ -23,7 +23,7 @@ pub(crate) fn short(number: u64) -> String {
     "huge".to_owned()
 }
 
-/// How many of a thing, whose name is that of one.
+/// Formats a number of things, given the name of one.
 pub(crate) fn count(number: u64, thing: &str) -> String {
     match number {
         1 => format!("1 {thing}"),
@@ -31,7 +31,7 @@ pub(crate) fn count(number: u64, thing: &str) -> String {
     }
 }
 
-/// A rate per second in at most five characters.
+/// Formats a rate per second in at most five characters.
 pub(crate) fn rate(per_second: f64) -> String {
     match per_second {
         r if r < 99.95 => format!("{r:.1}"),
@@ -39,7 +39,7 @@ pub(crate) fn rate(per_second: f64) -> String {
     }
 }
 
-/// A weight in at most six characters, exact where they suffice.
+/// Formats a weight in at most six characters, exactly where they suffice.
 pub(crate) fn weight(weight: f32) -> String {
     let exact = weight.to_string();
     match exact.len() {
@@ -57,15 +57,16 @@ pub(crate) fn weight(weight: f32) -> String {
     }
 }
 
-/// A difference of loads: whole, unless weights make it otherwise.
+/// Formats a difference of loads, which is whole unless engines have weights.
 pub(crate) fn load(load: f64) -> String {
-    match (load - load.round()).abs() < 0.05 {
-        true => short(load.round() as u64),
-        false => format!("{load:.1}"),
+    if (load - load.round()).abs() < 0.05 {
+        short(load.round() as u64)
+    } else {
+        format!("{load:.1}")
     }
 }
 
-/// How long ago something was, in two units at most.
+/// Formats an age in at most two units.
 pub(crate) fn age(age: Duration) -> String {
     let seconds = age.as_secs();
     match seconds {
@@ -77,7 +78,7 @@ pub(crate) fn age(age: Duration) -> String {
     }
 }
 
-/// Bytes, roughly.
+/// Formats bytes, roughly.
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         b if b < 1 << 10 => format!("{b} B"),
@@ -88,7 +89,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
 
 const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// A bar of so many characters, filled from the left. Anything at all shows.
+/// Draws a bar of `width` characters, filled from the left. Whatever is above 0 shows.
 pub(crate) fn bar(fullness: f64, width: usize) -> String {
     let most = width * 8;
     let mut eighths = (fullness.clamp(0.0, 1.0) * most as f64).round() as usize;
@@ -106,7 +107,7 @@ pub(crate) fn bar(fullness: f64, width: usize) -> String {
 
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A line of small columns, each from 0 to `most`; `None` where nothing is known.
+/// Draws a line of small columns, each from 0 to `most`. `None` where nothing is known.
 pub(crate) fn sparkline(values: &[Option<f64>], most: f64) -> String {
     let column = |value: &Option<f64>| match value {
         None => ' ',

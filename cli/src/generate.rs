@@ -1,4 +1,4 @@
-//! `headcount completions` and `headcount man`: made from the definition of the arguments.
+//! `headcount completions` and `headcount man`, which are made from the definition of the arguments.
 
 use crate::arguments::Arguments;
 use crate::failure::{Failure, Outcome};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// Print completions for a shell.
 #[derive(Args, Debug)]
 pub(crate) struct Completions {
-    /// For which shell.
+    /// The shell.
     shell: Shell,
 }
 

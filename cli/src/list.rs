@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{print, printable, printable_json, printable_path};
-use crate::table_arg::{Owner, Source};
+use crate::table_arg::{Owner, TableArg};
 use crate::text_table::{Cell, align};
 use clap::Args;
 use headcount::{Error, Table};
@@ -15,12 +15,11 @@ use std::path::{Path, PathBuf};
 
 /// List the tables of this machine: those in /dev/shm and its directories, or elsewhere.
 ///
-/// What belongs to another user is said to, and opened with --any-owner only.
+/// A table of another user is listed with an error, unless --any-owner is given.
 #[derive(Args, Debug)]
 #[command(after_long_help = JSON)]
 pub(crate) struct List {
-    /// Directories in which, and in whose directories, to look for tables; and tables [default:
-    /// /dev/shm].
+    /// Directories to search for tables, with the directories in them; or tables [default: /dev/shm].
     #[arg(value_name = "DIRECTORY|PATH", value_hint = clap::ValueHint::AnyPath)]
     places: Vec<PathBuf>,
     /// Print one JSON object; `headcount list --help` says what is in it.
@@ -31,12 +30,12 @@ pub(crate) struct List {
 }
 
 const JSON: &str = "\
-JSON: an object with `schema` (1), `tables` and `unreadable`: how many files could not be looked into.
+JSON: an object with `schema` (1), `tables` and `unreadable`: how many files could not be read.
 Of each table: `path`, `engines` and `in_flight` (how many), `frontends` (how many live), `dead_frontends`
 (not reaped yet), `publisher` and `deployment` (pids), and `error`: why it could not be opened, and then
 all else is null.";
 
-/// A table in the list. Without an error it was opened.
+/// A table in the list. It was opened unless there is an error.
 #[derive(Default, Serialize)]
 struct Listed {
     path: String,
@@ -68,10 +67,10 @@ impl List {
         for place in &places {
             let failed = |error| {
                 let place = place.display();
-                Failure::no_table(format!("looking at {place}: {error}; check the path"))
+                Failure::no_table(format!("reading {place}: {error}; check the path"))
             };
             if !fs::metadata(place).map_err(failed)?.is_dir() {
-                tables.push(look(place, self.owner));
+                tables.push(listed(place, self.owner));
                 continue;
             }
             let (mut files, directories) = entries(place).map_err(failed)?;
@@ -86,7 +85,7 @@ impl List {
             files.sort();
             for path in files {
                 match is_table(&path) {
-                    Ok(true) => tables.push(look(&path, self.owner)),
+                    Ok(true) => tables.push(listed(&path, self.owner)),
                     Ok(false) | Err(Errno::NOENT) => {}
                     Err(_) => unreadable += 1,
                 }
@@ -97,15 +96,16 @@ impl List {
             tables,
             unreadable,
         };
-        match self.json {
-            true => print(&in_json(&all)?)?,
-            false => print(&in_text(&all, &places))?,
+        if self.json {
+            print(&in_json(&all)?)?;
+        } else {
+            print(&in_text(&all, &places))?;
         }
         Ok(Outcome::Fine)
     }
 }
 
-/// The files and the directories in a directory.
+/// Returns the files and the directories in a directory.
 fn entries(directory: &Path) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
     let (mut files, mut directories) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(directory)? {
@@ -133,22 +133,22 @@ fn is_table(path: &Path) -> Result<bool, Errno> {
     Ok(read == found.len() && found == *BEGINNING)
 }
 
-fn look(path: &Path, owner: Owner) -> Listed {
-    let table = Source::new(path.to_owned(), owner).look();
+fn listed(path: &Path, owner: Owner) -> Listed {
+    let table = TableArg::new(path.to_owned(), owner).open_read_only();
     let listed = Listed {
         path: path.display().to_string(),
         ..Listed::default()
     };
     match table {
-        Ok(table) => seen(&table, listed),
+        Ok(table) => with_counts(&table, listed),
         Err(error) => Listed {
-            error: Some(why(error)),
+            error: Some(sentence(error)),
             ..listed
         },
     }
 }
 
-fn seen(table: &Table, listed: Listed) -> Listed {
+fn with_counts(table: &Table, listed: Listed) -> Listed {
     let view = table.view();
     let alive = view.frontends.iter().filter(|f| f.alive).count();
     Listed {
@@ -162,7 +162,7 @@ fn seen(table: &Table, listed: Listed) -> Listed {
     }
 }
 
-fn why(error: Error) -> String {
+fn sentence(error: Error) -> String {
     Failure::from(error).sentence
 }
 
@@ -213,7 +213,7 @@ fn in_text(all: &All, places: &[PathBuf]) -> String {
     out += &errors;
     if all.unreadable > 0 {
         let unreadable = all.unreadable;
-        out += &format!("not looked into, for want of permission: {unreadable}\n");
+        out += &format!("not searched for lack of permission: {unreadable}\n");
     }
     out
 }

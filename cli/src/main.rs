@@ -1,7 +1,7 @@
-//! The `headcount` command: a table looked at, watched and changed from a shell.
+//! The `headcount` command: shows, watches and changes a table from a shell.
 //!
-//! It maps the file that the frontends map, and asks no server. What only looks opens the table for
-//! reading and never disturbs it.
+//! It maps the file that the frontends map, and asks no server. Commands that only read open the table for reading,
+//! and never disturb it.
 
 mod apply;
 mod arguments;
@@ -18,8 +18,8 @@ mod format;
 mod generate;
 mod list;
 mod metrics;
+mod observed;
 mod output;
-mod reading;
 mod reap;
 mod remove;
 mod show;

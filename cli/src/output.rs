@@ -1,4 +1,4 @@
-//! Where text goes: coloured on a terminal only, and never with NO_COLOR.
+//! Output: coloured on a terminal only, and never with NO_COLOR.
 
 use crate::failure::Failure;
 use headcount_metrics::is_unprintable;
@@ -8,12 +8,12 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes to standard output. Whoever has read enough of it (`| head -1`) may close it.
+/// Writes to standard output. A reader that has enough (`| head -1`) may close it.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     print_on(text).map(drop)
 }
 
-/// The same, and says whether anybody still reads it.
+/// Writes to standard output, and returns whether it is still read.
 pub(crate) fn print_on(text: &str) -> Result<bool, Failure> {
     let mut stdout = anstream::stdout().lock();
     match stdout
@@ -26,15 +26,15 @@ pub(crate) fn print_on(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Starts over at the top of an empty screen. Not a colour, so NO_COLOR has no say.
+/// Clears the screen and goes to its top. That is no colour, so NO_COLOR does not matter.
 pub(crate) fn clear_screen() {
     // If it fails, so will what is printed next.
     let _ = io::stdout().write_all(b"\x1b[H\x1b[J");
 }
 
-/// Says on standard error what is wrong.
+/// Writes an error to standard error.
 pub(crate) fn complain(sentence: &str) {
-    // Nobody is left to be told if this fails.
+    // If this fails, there is no place left to report it.
     let _ = writeln!(anstream::stderr(), "headcount: {}", printable(sentence));
 }
 
@@ -44,13 +44,13 @@ fn unwritten(error: io::Error) -> Failure {
     ))
 }
 
-/// A path as it may be shown.
+/// Returns a path without unprintable characters.
 pub(crate) fn printable_path(path: &Path) -> String {
     printable(&path.display().to_string())
 }
 
-/// JSON that says the same, and has nothing in it on which a terminal acts. In JSON such characters stand
-/// in texts only, but for the ends of lines.
+/// Escapes the characters on which a terminal acts. In JSON they stand in strings only, except for the ends of
+/// lines.
 pub(crate) fn printable_json(json: &str) -> String {
     let mut printable = String::with_capacity(json.len());
     for c in json.chars() {
@@ -67,19 +67,18 @@ pub(crate) fn printable_json(json: &str) -> String {
     printable
 }
 
-/// Tells how the arguments are wrong, as clap says it.
+/// Reports wrong arguments in the words of clap.
 pub(crate) fn complain_of_arguments(error: &clap::Error) -> ExitCode {
-    // What was typed is in it.
-    let mut typed = std::env::args_os();
-    let written = match typed.any(|word| word.to_string_lossy().contains(is_unprintable)) {
-        false => error.print(),
-        true => {
-            let plain = error.render().to_string();
-            let lines: Vec<_> = plain.split('\n').map(printable).collect();
-            write!(anstream::stderr(), "{}", lines.join("\n"))
-        }
+    // The error repeats the arguments.
+    let mut arguments = std::env::args_os();
+    let written = if arguments.any(|word| word.to_string_lossy().contains(is_unprintable)) {
+        let plain = error.render().to_string();
+        let lines: Vec<_> = plain.split('\n').map(printable).collect();
+        write!(anstream::stderr(), "{}", lines.join("\n"))
+    } else {
+        error.print()
     };
-    // Nobody is left to be told if this fails.
+    // If this fails, there is no place left to report it.
     drop(written);
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

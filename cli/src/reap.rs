@@ -3,28 +3,28 @@
 use crate::failure::{Failure, Outcome};
 use crate::format::count;
 use crate::output::print;
-use crate::table_arg::Which;
+use crate::table_arg::PathArgs;
 use clap::Args;
 
-/// Return to the engines what dead frontends held. Those that live are left alone.
+/// Return to the engines what dead frontends held. Living frontends keep what they hold.
 #[derive(Args, Debug)]
 pub(crate) struct Reap {
     #[command(flatten)]
-    which: Which,
+    path: PathArgs,
 }
 
 impl Reap {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let source = self.which.source()?;
-        // Opening reaps, so what was there is seen before.
-        let before = source.look()?.view();
+        let table_arg = self.path.table_arg()?;
+        // Opening reaps, so the dead are counted before.
+        let before = table_arg.open_read_only()?.view();
         let dead = before.frontends.iter().filter(|frontend| !frontend.alive);
         let (mut frontends, mut requests) = (0_u64, 0_u64);
         for frontend in dead {
             frontends += 1;
             requests += frontend.in_flight;
         }
-        let table = source.open()?;
+        let table = table_arg.open()?;
         table.reap()?;
         let left = table.view();
         let left = left.frontends.iter().filter(|f| !f.alive).count();

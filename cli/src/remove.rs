@@ -2,21 +2,21 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, printable_path};
-use crate::table_arg::{Which, is_at, is_damaged};
+use crate::table_arg::{PathArgs, is_at, is_damaged};
 use clap::Args;
 use headcount::Table;
 use std::fs;
 use std::path::Path;
 
-/// Remove a table that nobody uses.
+/// Remove a table that no process uses.
 ///
-/// A process that has it open goes on with what then has no name, so this refuses while a frontend, a
-/// publisher or a deployment lives. It looks again afterwards, and says so if one has come in between; one that has
-/// the table open and joins later goes unseen: start nothing meanwhile.
+/// A process that has the table open would go on with a file that has no name. So the command refuses while a
+/// frontend, a publisher or a deployment lives. It checks again after the removal, and fails if one has come in
+/// between. It cannot find a process that has the table open and joins later: start none meanwhile.
 #[derive(Args, Debug)]
 pub(crate) struct Rm {
     #[command(flatten)]
-    which: Which,
+    path: PathArgs,
     /// Remove it even if frontends live, or if its header is damaged.
     #[arg(short, long)]
     force: bool,
@@ -24,14 +24,14 @@ pub(crate) struct Rm {
 
 impl Rm {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let source = self.which.source()?;
-        let path = source.path();
-        let table = match source.look() {
+        let table_arg = self.path.table_arg()?;
+        let path = table_arg.path();
+        let table = match table_arg.open_read_only() {
             Ok(table) => {
                 self.refuse_if_used(&table, path)?;
                 if !is_at(&table, path) {
                     return Err(Failure::failed(format!(
-                        "{} was replaced by another file meanwhile; look at it, then try again",
+                        "{} was replaced by another file meanwhile; check it, then try again",
                         path.display()
                     )));
                 }
@@ -52,12 +52,12 @@ impl Rm {
             return Ok(Outcome::Fine);
         }
         let said = format!(
-            "{} still {} the removed table, and the next to create one counts apart from it; start anew what uses it",
+            "{} still {} the removed table, and a table that is created now counts separately; restart the processes",
             users.join(", "),
             if users.len() == 1 { "has" } else { "have" }
         );
         match self.force {
-            // As was asked for.
+            // As --force asks for.
             true => output::print(&format!("{said}\n")).map(|()| Outcome::Fine),
             false => Err(Failure::failed(said)),
         }
@@ -70,13 +70,13 @@ impl Rm {
         }
         let path = path.display();
         Err(Failure::failed(format!(
-            "{path} is in use by {}; stop them first, or add --force to take the name from under them",
+            "{path} is in use by {}; stop them first, or add --force to remove the name all the same",
             users.join(", ")
         )))
     }
 }
 
-/// Those that have a place in a table, and live.
+/// Returns the living processes that use a table.
 fn users(table: &Table) -> Vec<String> {
     let view = table.view();
     let alive = view.frontends.iter().filter(|frontend| frontend.alive);

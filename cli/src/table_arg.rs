@@ -1,7 +1,7 @@
-//! Which table: its path, and how it is opened.
+//! The table that a command is about: its path, and how it is opened.
 
 use crate::failure::Failure;
-use crate::output::printable;
+use crate::output::{printable, printable_path};
 use clap::Args;
 use headcount::{Error, FrontendView, Options, Table};
 use std::ffi::OsString;
@@ -10,30 +10,46 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The variable that may name the table.
+/// The environment variable that may name the table.
 const VARIABLE: &str = "HEADCOUNT_TABLE";
 
-/// The table that a command is about, as it is typed.
+/// The arguments that name a table.
 #[derive(Args, Clone, Debug)]
-pub(crate) struct Which {
-    /// The table: /dev/shm/llama, say [env: HEADCOUNT_TABLE].
+pub(crate) struct PathArgs {
+    /// The table, such as /dev/shm/llama [env: HEADCOUNT_TABLE].
     #[arg(value_name = "PATH", value_hint = clap::ValueHint::FilePath)]
     path: Option<PathBuf>,
     #[command(flatten)]
     owner: Owner,
 }
 
-impl Which {
-    /// The table that was typed, or that the environment names.
-    pub(crate) fn source(&self) -> Result<Source, Failure> {
+impl PathArgs {
+    /// Returns the table that is given, or else the one that the environment names.
+    pub(crate) fn table_arg(&self) -> Result<TableArg, Failure> {
         let path = named_or_variable(self.path.clone())?;
-        Ok(Source::new(path, self.owner))
+        Ok(TableArg::new(path, self.owner))
+    }
+
+    /// Returns the table as [`table_arg`](Self::table_arg) does, for a command whose engines follow `flag`.
+    ///
+    /// If the environment names the table, a path that does not exist is refused: it may be an engine without its
+    /// flag.
+    pub(crate) fn table_arg_or_engine(&self, flag: &str) -> Result<TableArg, Failure> {
+        if let (Some(path), Some(_)) = (&self.path, variable())
+            && fs::symlink_metadata(path).is_err()
+        {
+            let path = printable_path(path);
+            return Err(Failure::usage(format!(
+                "there is no table {path}; write {flag} before each engine ({flag} {path}), or leave the table to {VARIABLE}"
+            )));
+        }
+        self.table_arg()
     }
 }
 
-/// A path that was typed, or else the one that the environment names.
-pub(crate) fn named_or_variable(typed: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    let path = typed.or_else(|| variable().map(PathBuf::from));
+/// Returns the path that is given, or else the one that the environment names.
+pub(crate) fn named_or_variable(given: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let path = given.or_else(|| variable().map(PathBuf::from));
     path.ok_or_else(|| no_table("`headcount list` shows the tables of this machine"))
 }
 
@@ -41,19 +57,19 @@ fn no_table(more: &str) -> Failure {
     Failure::usage(format!("no table: give PATH, or set {VARIABLE}; {more}"))
 }
 
-/// What the environment names. Set to nothing is not set.
+/// Returns the table that the environment names. An empty variable counts as unset.
 fn variable() -> Option<OsString> {
     std::env::var_os(VARIABLE).filter(|path| !path.is_empty())
 }
 
-/// A table, and whose it may be.
+/// The table that a command is about, not opened yet.
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct TableArg {
     path: PathBuf,
     owner: Owner,
 }
 
-/// Whose tables may be opened.
+/// Whether a table of another user may be opened.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct Owner {
     /// Open the table even if it belongs to another user, whom you trust not to cut it short.
@@ -61,7 +77,7 @@ pub(crate) struct Owner {
     any_owner: bool,
 }
 
-impl Source {
+impl TableArg {
     pub(crate) fn new(path: PathBuf, owner: Owner) -> Self {
         Self { path, owner }
     }
@@ -70,8 +86,8 @@ impl Source {
         &self.path
     }
 
-    /// Opens the table to look at it. Reaps nothing, changes nothing.
-    pub(crate) fn look(&self) -> Result<Table, Error> {
+    /// Opens the table for reading. Reaps nothing and changes nothing.
+    pub(crate) fn open_read_only(&self) -> Result<Table, Error> {
         self.options().open_read_only(&self.path)
     }
 
@@ -80,7 +96,7 @@ impl Source {
         self.options().open(&self.path)
     }
 
-    /// What can be read of a table that is too damaged to be opened.
+    /// Dumps what can be read of a table that is too damaged to be opened.
     pub(crate) fn dump_unopenable(&self) -> Result<String, Error> {
         self.options().dump_unopenable(&self.path)
     }
@@ -89,10 +105,10 @@ impl Source {
         Options::default().any_owner(self.owner.any_owner)
     }
 
-    /// Takes the path off arguments that begin with it, unless the environment names the table.
+    /// Splits arguments into the table, which comes first, and the rest.
     ///
-    /// If it does, an argument is taken for a path only if it has a slash and names something that is
-    /// no directory; engines may have slashes in their names, too.
+    /// If the environment names the table, the first argument is the table only if it has a slash and names a file
+    /// that is no directory: names of engines may have slashes, too.
     pub(crate) fn split(
         arguments: &[OsString],
         owner: Owner,
@@ -111,7 +127,7 @@ impl Source {
             word.clone().into_string().map_err(|word| {
                 let word = word.display();
                 Failure::usage(format!(
-                    "{word} is not UTF-8, as all engine names are; check the name"
+                    "{word} is not UTF-8, as the names of engines are; check the name"
                 ))
             })
         });
@@ -124,7 +140,7 @@ fn is_path(word: &OsString) -> bool {
     has_slash(word) && fs::symlink_metadata(word).is_ok_and(|found| !found.is_dir())
 }
 
-/// Whether a word, where a path is expected, is one: what has no slash and names no file is an engine.
+/// Whether a word in the place of a path is one. A word without a slash that names no file is an engine.
 fn may_be_path(word: &OsString) -> bool {
     has_slash(word) || fs::symlink_metadata(word).is_ok()
 }
@@ -133,41 +149,41 @@ fn has_slash(word: &OsString) -> bool {
     word.as_encoded_bytes().contains(&b'/')
 }
 
-/// A table that is looked at for long, during which another may come to lie at its path.
+/// A table that is read again and again. Another may come to lie at its path meanwhile.
 #[derive(Debug)]
 pub(crate) struct Watched {
-    source: Source,
+    table_arg: TableArg,
     table: Table,
-    /// Tables that lay at the path before, in which frontends still live.
-    before: Vec<Table>,
-    /// How many have lain there one after the other.
+    /// Former tables at the path in which frontends still live.
+    former: Vec<Table>,
+    /// How many tables have lain there one after the other.
     tables: usize,
 }
 
 impl Watched {
-    pub(crate) fn open(source: &Source) -> Result<Self, Error> {
+    pub(crate) fn open(table_arg: &TableArg) -> Result<Self, Error> {
         Ok(Self {
-            table: source.look()?,
-            source: source.clone(),
-            before: Vec::new(),
+            table: table_arg.open_read_only()?,
+            table_arg: table_arg.clone(),
+            former: Vec::new(),
             tables: 1,
         })
     }
 
-    /// The table that lies at the path now. One system call if it is the same as before.
+    /// Returns the table that lies at the path now. Makes one system call if it is the same as before.
     pub(crate) fn table(&mut self) -> Result<&Table, Error> {
-        if !is_at(&self.table, &self.source.path) {
-            let table = self.source.look()?;
-            self.before.push(std::mem::replace(&mut self.table, table));
+        if !is_at(&self.table, &self.table_arg.path) {
+            let table = self.table_arg.open_read_only()?;
+            self.former.push(std::mem::replace(&mut self.table, table));
             self.tables += 1;
         }
         Ok(&self.table)
     }
 
-    /// The frontends that live in tables that lay at the path before. Costs nothing if there were none.
+    /// Returns the frontends that live in former tables at the path. Costs nothing if there were none.
     pub(crate) fn frontends_elsewhere(&mut self) -> Vec<FrontendView> {
         let mut all = Vec::new();
-        self.before.retain(|table| {
+        self.former.retain(|table| {
             let frontends = table.view().frontends;
             let count = all.len();
             all.extend(frontends.into_iter().filter(|frontend| frontend.alive));
@@ -176,17 +192,17 @@ impl Watched {
         all
     }
 
-    pub(crate) fn source(&self) -> &Source {
-        &self.source
+    pub(crate) fn table_arg(&self) -> &TableArg {
+        &self.table_arg
     }
 
-    /// How many tables have lain at the path one after the other.
+    /// Returns how many tables have lain at the path one after the other.
     pub(crate) fn tables(&self) -> usize {
         self.tables
     }
 }
 
-/// Whether what could not be opened is a table, of which only the inside is wrong.
+/// Whether a file that could not be opened is a table with wrong contents.
 pub(crate) fn is_damaged(error: &Error) -> bool {
     matches!(
         error,

@@ -1,4 +1,4 @@
-//! Text in columns that end where the terminal does.
+//! Text in columns, within the width of the terminal.
 
 use anstyle::Style;
 use std::fmt::Write;
@@ -34,10 +34,10 @@ impl Cell {
     }
 }
 
-/// The first column is not made narrower than this.
+/// The least width of the first column.
 const NARROWEST: usize = 6;
 
-/// How wide each column is, if none gives way.
+/// Returns how wide each column is, if none is cut.
 fn widths(rows: &[Vec<Cell>]) -> Vec<usize> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widest = |n: usize| {
@@ -47,12 +47,12 @@ fn widths(rows: &[Vec<Cell>]) -> Vec<usize> {
     (0..columns).map(widest).collect()
 }
 
-/// The width of them all, with a space between each two.
+/// Returns the width of all columns, with a space between each two.
 fn with_gaps(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + widths.len().saturating_sub(1)
 }
 
-/// The width below which rows cannot be aligned.
+/// Returns the width below which rows cannot be aligned.
 pub(crate) fn narrowest(rows: &[Vec<Cell>]) -> usize {
     let mut widths = widths(rows);
     if let Some(first) = widths.first_mut() {
@@ -61,7 +61,7 @@ pub(crate) fn narrowest(rows: &[Vec<Cell>]) -> usize {
     with_gaps(&widths)
 }
 
-/// Puts rows of as many cells each below each other, within `width`; the first column gives way.
+/// Aligns rows within `width`, by cutting the first column. All rows have the same number of cells.
 pub(crate) fn align(rows: &[Vec<Cell>], width: usize) -> String {
     let mut widths = widths(rows);
     let all = with_gaps(&widths);
@@ -78,9 +78,10 @@ pub(crate) fn align(rows: &[Vec<Cell>], width: usize) -> String {
             let style = cell.style;
             let gap = if n == 0 { "" } else { " " };
             // Writing to a string cannot fail.
-            let _ = match cell.right {
-                true => write!(out, "{gap}{padding}{style}{text}{style:#}"),
-                false => write!(out, "{gap}{style}{text}{style:#}{padding}"),
+            let _ = if cell.right {
+                write!(out, "{gap}{padding}{style}{text}{style:#}")
+            } else {
+                write!(out, "{gap}{style}{text}{style:#}{padding}")
             };
         }
         out.truncate(out.trim_end_matches(' ').len());
@@ -89,7 +90,7 @@ pub(crate) fn align(rows: &[Vec<Cell>], width: usize) -> String {
     out
 }
 
-/// A text within a width; of one that is cut, the end is kept, since there names differ.
+/// Cuts the beginning of a text to fit a width: names differ at their ends.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -108,7 +109,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     if width == 0 { end } else { format!("…{end}") }
 }
 
-/// A text within a width; of one that is cut, the beginning is kept: a sentence is read from there.
+/// Cuts the end of a text to fit a width.
 pub(crate) fn cut_end(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -128,7 +129,7 @@ pub(crate) fn cut_end(text: &str, width: usize) -> String {
     }
 }
 
-/// A text in lines of at most `width`, broken between words, and within those that are wider.
+/// Breaks a text into lines of at most `width`: between words, and within words that are wider.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_column_gives_way_and_keeps_its_end() {
+    fn the_first_column_is_cut_and_keeps_its_end() {
         let row = |name: &str, n: &str| vec![Cell::left(name), Cell::right(n)];
         let rows = [row("NAME", "COUNT"), row("http://10.0.0.7:8000", "17")];
         assert_eq!(align(&rows, 16), "NAME       COUNT\n….0.7:8000    17\n");
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_as_wide_as_it_may_be() {
+    fn a_text_that_is_cut_fills_its_width() {
         assert_eq!(cut("abcdef", 4), "…def");
         assert_eq!(cut("日本語", 4), "…語");
         assert_eq!(cut_end("abcdef", 4), "abc…");

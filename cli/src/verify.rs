@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Outcome};
 use crate::format::count;
 use crate::output::{print, printable, printable_json};
-use crate::table_arg::Which;
+use crate::table_arg::PathArgs;
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use headcount::{Error, Verification};
@@ -12,13 +12,13 @@ use std::path::Path;
 
 /// Recount every ledger against every count, and check the file against itself.
 ///
-/// Frontends may go on meanwhile. What never stands still for long enough to be looked at is said to
-/// be busy, which is no fault.
+/// Frontends may go on meanwhile. A part that never stands still long enough to be checked is reported as
+/// busy, which is no fault.
 #[derive(Args, Debug)]
 #[command(after_long_help = JSON)]
 pub(crate) struct Verify {
     #[command(flatten)]
-    which: Which,
+    path: PathArgs,
     /// Print one JSON object; `headcount verify --help` says what is in it.
     #[arg(long)]
     json: bool,
@@ -34,11 +34,11 @@ const GOOD: Style = AnsiColor::Green.on_default();
 
 impl Verify {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let source = self.which.source()?;
-        match source.look() {
-            Ok(table) => self.report(source.path(), &table.verify()?),
+        let table_arg = self.path.table_arg()?;
+        match table_arg.open_read_only() {
+            Ok(table) => self.report(table_arg.path(), &table.verify()?),
             Err(error) => match kind_of(&error) {
-                Some(kind) => self.report_unopened(source.path(), kind, error),
+                Some(kind) => self.report_unopened(table_arg.path(), kind, error),
                 None => Err(error.into()),
             },
         }
@@ -79,7 +79,7 @@ impl Verify {
         Ok(outcome(found.is_consistent()))
     }
 
-    /// A table that is damaged so that it cannot be opened.
+    /// Reports a table that is too damaged to be opened.
     fn report_unopened(&self, path: &Path, kind: &str, error: Error) -> Result<Outcome, Failure> {
         let error = error.to_string();
         if self.json {
@@ -112,13 +112,14 @@ fn print_json(
 }
 
 fn outcome(consistent: bool) -> Outcome {
-    match consistent {
-        true => Outcome::Fine,
-        false => Outcome::CheckFailed,
+    if consistent {
+        Outcome::Fine
+    } else {
+        Outcome::CheckFailed
     }
 }
 
-/// What sort of fault a table has that cannot be opened, if it is a table.
+/// Returns the kind of fault that keeps a table from being opened, or `None` if it is no table.
 fn kind_of(error: &Error) -> Option<&'static str> {
     match error {
         Error::Version { .. } | Error::Checksum { .. } | Error::Geometry { .. } => Some("header"),

@@ -1,28 +1,28 @@
-//! What is wrong with a table, or not as one would expect.
+//! Warnings: what is wrong with a table, or unexpected.
 
 use crate::format::age;
+use crate::observed::is_full;
 use crate::output::printable;
-use crate::reading::is_full;
 use headcount::{EngineState, FrontendView, View};
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// Something that whoever runs the table should know.
+/// Something that an operator should know.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Warning {
     /// Frontends count in a table that lay at the path before, so caps are exceeded.
     OtherTable { pids: Vec<u32>, in_flight: u64 },
-    /// What it held is still counted.
+    /// A frontend has died, and what it held is still counted.
     DeadFrontend {
         slot: usize,
         pid: u32,
         in_flight: u64,
     },
-    /// Policies take it for absent.
+    /// The snapshot is so old that policies ignore it.
     StaleSnapshot { age_seconds: f64 },
-    /// Nobody renews the snapshot.
+    /// There is a snapshot, and no publisher to renew it.
     NoPublisher,
     /// No engine takes requests.
     NoActiveEngine,
@@ -43,14 +43,14 @@ pub(crate) enum Warning {
         max_tokens: u32,
         mean: u64,
     },
-    /// An engine takes nothing new.
+    /// An engine takes no new requests.
     EngineDraining { engine: String, in_flight: u32 },
-    /// An engine does not answer, it was said.
+    /// An engine is marked as not answering.
     EngineDown { engine: String, in_flight: u32 },
 }
 
 impl Warning {
-    /// All that is wrong, the worst first.
+    /// Returns all warnings, the worst first.
     pub(crate) fn all(view: &View, stale_after: Duration) -> Vec<Self> {
         let mut all = Vec::new();
         if !view.engines.iter().any(|e| e.state == EngineState::Active) {
@@ -113,7 +113,7 @@ impl Warning {
         all
     }
 
-    /// Of the frontends that live in tables that lay at the path before.
+    /// The warning about frontends that live in former tables at the path.
     pub(crate) fn other_table(frontends: &[FrontendView]) -> Self {
         Self::OtherTable {
             pids: frontends.iter().map(|frontend| frontend.pid).collect(),
@@ -121,14 +121,14 @@ impl Warning {
         }
     }
 
-    /// Whether it needs somebody's hand, and is not just how things stand.
+    /// Whether an operator should act, and it is not just a state.
     pub(crate) fn is_serious(&self) -> bool {
         !matches!(self, Self::EngineDraining { .. } | Self::EngineDown { .. })
     }
 }
 
-/// Whether what is left under a cap on tokens, which is not reached yet, is less than requests in flight have
-/// on average: then the cap, and that average.
+/// Returns the cap on tokens and the mean of the requests in flight, if the cap leaves room for tokens, but for fewer
+/// than the mean.
 fn short_of_tokens(cap: Option<u32>, tokens: u64, requests: u64) -> Option<(u32, u64)> {
     let cap = cap.filter(|cap| u64::from(*cap) > tokens)?;
     let mean = tokens.checked_div(requests)?;
@@ -139,11 +139,16 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherTable { pids, in_flight } => {
-                let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+                let (subject, verb, object) = match pids.as_slice() {
+                    [pid] => (format!("pid {pid}"), "counts", "it"),
+                    pids => {
+                        let pids: Vec<_> = pids.iter().map(u32::to_string).collect();
+                        (format!("pids {}", pids.join(", ")), "count", "them")
+                    }
+                };
                 write!(
                     f,
-                    "pid {} still counts in a table that lay here before, with {in_flight} in flight there; start it anew",
-                    pids.join(", ")
+                    "{subject} still {verb} in a former table at this path, with {in_flight} in flight there; restart {object}"
                 )
             }
             Self::DeadFrontend {
@@ -158,7 +163,7 @@ impl fmt::Display for Warning {
                 let old = age(Duration::try_from_secs_f64(*age_seconds).unwrap_or_default());
                 write!(f, "the snapshot is {old} old: policies ignore it")
             }
-            Self::NoPublisher => write!(f, "nobody publishes: the snapshot gets no younger"),
+            Self::NoPublisher => write!(f, "no process publishes: the snapshot only gets older"),
             Self::NoActiveEngine => write!(f, "no engine takes requests"),
             Self::TableFull { cap, what } => {
                 write!(f, "the table is at its cap of {cap} {what}")

@@ -1,6 +1,6 @@
 //! `apply`, and the caps of a living table.
 
-use crate::command::{Ran, on, run};
+use crate::command::{Ran, on, run, with_variable};
 use crate::scene::Scene;
 use headcount::{Engine, EngineState, Error, RouteError, Table};
 use headcount_tests::{TestTable, directory};
@@ -207,4 +207,30 @@ fn engines_for_which_there_is_no_slot_yet_are_said_to_be_missing() {
         "{said}"
     );
     assert_eq!(table.view().max_in_flight, Some(9));
+}
+
+#[test]
+fn an_engine_without_its_flag_is_not_taken_for_a_table() {
+    let scene = Scene::new();
+    let before = names(&scene);
+    for stray in ["gpu-1", "http://10.0.0.7:8000"] {
+        let line = format!("apply --engine gpu-0 {stray}");
+        let said = with_variable(scene.path(), &line).refused(2);
+        let advice = format!("there is no table {stray}; write --engine before each engine");
+        assert!(said.starts_with(&advice), "{said}");
+    }
+    assert_eq!(names(&scene), before);
+    // A table that is there goes before the one that the environment names.
+    let other = TestTable::with_engines(1);
+    let line = format!("apply {} --engine gpu-0", other.path().display());
+    with_variable(scene.path(), &line).fine();
+    assert_eq!(names(&scene), before);
+    assert_eq!(other.find("gpu-0").map(|id| id.index()), Some(1));
+    with_variable(scene.path(), "apply --engine gpu-0").fine();
+    assert_eq!(names(&scene)[0], "gpu-0");
+}
+
+fn names(scene: &Scene) -> Vec<String> {
+    let engines = scene.table.view().engines.into_iter();
+    engines.map(|engine| engine.name).collect()
 }

@@ -72,7 +72,7 @@ fn it_does_not_remove_a_table_in_use_unless_forced() {
     drop(deployment);
     let said = on(scene.path(), "rm PATH --force").fine();
     assert!(
-        said.contains("publisher") && said.contains("start anew what uses it"),
+        said.contains("publisher") && said.contains("restart the processes"),
         "{said}"
     );
     assert!(!scene.path().exists());
@@ -253,7 +253,7 @@ fn an_engine_that_is_replaced_before_it_is_changed_is_not_mistaken_for_the_other
         });
         if ran.code != 0 {
             let said = ran.refused(1);
-            assert!(said.contains("has been removed meanwhile"), "{said}");
+            assert!(said.contains("was removed meanwhile"), "{said}");
             fell[n] += 1;
         }
         let engines = table.view().engines;

@@ -98,7 +98,7 @@ fn what_cannot_be_opened_is_said_to_be_there() {
     let binary = at("headcount");
     fs::copy(crate::command::binary(), &binary).unwrap();
     let text = as_nobody(directory.path(), "list PATH").fine();
-    assert!(text.contains("for want of permission: 1"), "{text}");
+    assert!(text.contains("for lack of permission: 1"), "{text}");
 }
 
 #[test]

@@ -439,7 +439,7 @@ fn where_to_listen_is_asked_for_with_an_example() {
     ] {
         let ran = on(scene.path(), &format!("metrics PATH --listen {typed}"));
         assert_eq!(ran.code, 2, "{ran:?}");
-        let example = format!("write 127.0.0.1:{port} to be asked from this machine only");
+        let example = format!("write 127.0.0.1:{port} to listen for this machine only");
         assert!(ran.err.contains(&example), "{ran:?}");
     }
 }

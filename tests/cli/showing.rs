@@ -64,7 +64,7 @@ fn what_is_wrong_stands_out() {
     publisher.kill();
     eventually("the snapshot gets stale", || {
         let shown = on(scene.path(), "show PATH --stale-after 0.2").fine();
-        shown.contains("old: policies ignore it") && shown.contains("! nobody publishes")
+        shown.contains("old: policies ignore it") && shown.contains("! no process publishes")
     });
     scene.table.drain(0).unwrap();
     assert!(
@@ -497,7 +497,7 @@ fn it_says_who_still_counts_in_a_table_that_was_replaced() {
     assert_eq!(warning["in_flight"], 9);
     let message = warning["message"].as_str().unwrap();
     assert!(
-        message.contains("in a table that lay here before"),
+        message.contains("still count in a former table at this path"),
         "{message}"
     );
     // Until the last of them is gone.

@@ -108,9 +108,10 @@ fn it_stops_and_goes_on() {
     // SAFETY: the process is the one that this test has started, and it runs.
     let signal = |signal| assert_eq!(unsafe { libc::kill(pid_in(&file), signal) }, 0);
     for stop in [true, false] {
-        match stop {
-            true => signal(libc::SIGTSTP),
-            false => terminal.press("C-z"),
+        if stop {
+            signal(libc::SIGTSTP)
+        } else {
+            terminal.press("C-z")
         }
         eventually("the terminal is given back", || {
             terminal.knows("alternate_on") == "0"

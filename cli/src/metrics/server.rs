@@ -18,14 +18,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::LocalSet;
 use tokio::time::{sleep, timeout};
 
-/// From its beginning to its end a connection has this long: one request, one answer.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// More connections at once are closed unanswered.
+/// How long a connection may last: one request, one answer.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Further connections are closed without an answer.
 const CONNECTIONS: usize = 64;
 
 type Answer = Response<Full<Bytes>>;
 
-/// Serves what `scrape` says, until the process ends.
+/// Serves what `scrape` returns, until the process ends.
 pub(crate) fn serve(
     address: SocketAddr,
     scrape: impl FnMut() -> Result<String, Failure> + 'static,
@@ -59,7 +59,7 @@ where
     let open = Rc::new(Cell::new(0));
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // No descriptor is left, or the client is gone: others may do better in a moment.
+            // No descriptor is left, or the client is gone: try again in a moment.
             sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -70,8 +70,8 @@ where
         let scrape = Rc::clone(&scrape);
         tokio::task::spawn_local(async move {
             let _counted = counted;
-            // Whatever is wrong with a connection is its client's affair.
-            let _ = timeout(PATIENCE, answer_one(stream, scrape)).await;
+            // An error of a connection concerns its client only.
+            let _ = timeout(CONNECTION_TIMEOUT, answer_one(stream, scrape)).await;
         });
     }
 }

@@ -1,8 +1,8 @@
-//! The table as JSON. [`DESCRIPTION`] and docs/cli.md describe it; keep them one.
+//! The table as JSON. [`DESCRIPTION`] and docs/cli.md describe it, and must agree.
 
 use crate::failure::Failure;
+use crate::observed::Observed;
 use crate::output::printable_json;
-use crate::reading::Reading;
 use crate::warning::Warning;
 use headcount::{EngineView, FrontendView};
 use serde::Serialize;
@@ -12,7 +12,7 @@ use std::time::UNIX_EPOCH;
 /// Grows when a field changes its meaning or goes away, and not when one is added.
 const SCHEMA: u32 = 1;
 
-/// What is in it, for those who have the command and not its documentation.
+/// Describes the object in the help of the command.
 pub(crate) const DESCRIPTION: &str = "\
 JSON: one object. null stands for none, or not known. Fields may be added;
 `schema` grows when one changes its meaning or goes away.
@@ -32,7 +32,7 @@ JSON: one object. null stands for none, or not known. Fields may be added;
   frontends   of each: slot, pid, alive, in_flight, tokens, joined_at (seconds
               of the Unix epoch)
   publisher   its pid
-  deployment  the pid of the process that says which engines there are
+  deployment  the pid of the process that decides on the engines
   refusals_total
               calls refused since the table was created: engine_requests,
               engine_tokens (each engine was at that cap), table_requests,
@@ -125,15 +125,15 @@ struct Warned<'a> {
     message: String,
 }
 
-/// One JSON object and a line's end: over several lines, or on one.
-pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure> {
-    let view = &reading.view;
-    let (dimensions, in_flight) = (&reading.dimensions, reading.in_flight());
+/// Writes one JSON object, over several lines or on one, and the end of a line.
+pub(crate) fn to_json(observed: &Observed, pretty: bool) -> Result<String, Failure> {
+    let view = &observed.view;
+    let (dimensions, in_flight) = (&observed.dimensions, observed.in_flight());
     let shown = Shown {
         schema: SCHEMA,
-        path: reading.path.display().to_string(),
+        path: observed.path.display().to_string(),
         in_flight,
-        spread: reading.spread(),
+        spread: observed.spread(),
         engines: view.engines.iter().map(|e| engine(e, in_flight)).collect(),
         frontends: view.frontends.iter().map(frontend).collect(),
         publisher: view.publisher.map(|pid| Process { pid }),
@@ -141,7 +141,7 @@ pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure
         refusals_total: view.refusals_total.by_reason().into_iter().collect(),
         snapshot: view.snapshot.map(|snapshot| Snapshot {
             age_seconds: snapshot.age.as_secs_f64(),
-            stale: reading.is_stale(),
+            stale: observed.is_stale(),
             words: snapshot.words,
         }),
         table: Dimensions {
@@ -154,16 +154,17 @@ pub(crate) fn to_json(reading: &Reading, pretty: bool) -> Result<String, Failure
             max_in_flight: view.max_in_flight,
             max_tokens: view.max_tokens,
         },
-        warnings: (reading.warnings.iter())
+        warnings: (observed.warnings.iter())
             .map(|warning| Warned {
                 warning,
                 message: warning.to_string(),
             })
             .collect(),
     };
-    let json = match pretty {
-        true => serde_json::to_string_pretty(&shown),
-        false => serde_json::to_string(&shown),
+    let json = if pretty {
+        serde_json::to_string_pretty(&shown)
+    } else {
+        serde_json::to_string(&shown)
     };
     json.map(|json| printable_json(&json) + "\n")
         .map_err(|error| Failure::failed(format!("writing JSON: {error}; report this")))

@@ -4,9 +4,9 @@ mod json;
 mod text;
 
 use crate::failure::{Failure, Outcome};
+use crate::observed::Observed;
 use crate::output;
-use crate::reading::Reading;
-use crate::table_arg::{Watched, Which};
+use crate::table_arg::{PathArgs, Watched};
 use clap::Args;
 use ratatui::crossterm::terminal;
 use std::io::{IsTerminal, stdout};
@@ -15,19 +15,19 @@ use std::time::Duration;
 
 use json::to_json;
 
-/// Show engines, frontends, the publisher and what is wrong.
+/// Show engines, frontends, the publisher and warnings.
 #[derive(Args, Debug)]
 #[command(after_long_help = json::DESCRIPTION)]
 pub(crate) struct Show {
     #[command(flatten)]
-    which: Which,
+    path: PathArgs,
     /// Print one JSON object; --help says what is in it. With --watch, one a line.
     #[arg(
         long,
         long_help = "Print one JSON object, described below. With --watch, one a line"
     )]
     json: bool,
-    /// Show it again and again, every so many seconds [default: 1].
+    /// Show the table again and again, with a pause of so many seconds [default: 1].
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
           require_equals = true, allow_negative_numbers = true, value_parser = seconds)]
     watch: Option<Duration>,
@@ -39,17 +39,17 @@ pub(crate) struct Show {
 
 impl Show {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let source = self.which.source()?;
+        let table_arg = self.path.table_arg()?;
         let Some(pause) = self.watch else {
-            let reading = Reading::of(&source.look()?, self.stale_after);
-            output::print(&self.render(&reading)?)?;
+            let observed = Observed::of(&table_arg.open_read_only()?, self.stale_after);
+            output::print(&self.render(&observed)?)?;
             return Ok(Outcome::Fine);
         };
-        let mut watched = Watched::open(&source)?;
+        let mut watched = Watched::open(&table_arg)?;
         let on_terminal = stdout().is_terminal() && !self.json;
         loop {
-            let reading = Reading::again(&mut watched, self.stale_after)?;
-            let shown = self.render(&reading)?;
+            let observed = Observed::again(&mut watched, self.stale_after)?;
+            let shown = self.render(&observed)?;
             if on_terminal {
                 output::clear_screen();
             }
@@ -60,20 +60,21 @@ impl Show {
         }
     }
 
-    fn render(&self, reading: &Reading) -> Result<String, Failure> {
+    fn render(&self, observed: &Observed) -> Result<String, Failure> {
         if self.json {
-            return to_json(reading, self.watch.is_none());
+            return to_json(observed, self.watch.is_none());
         }
-        Ok(text::render(reading, width()))
+        Ok(text::render(observed, width()))
     }
 }
 
-/// How wide lines may be: as COLUMNS says, or the terminal. Where neither does, nothing is cut: it may be
-/// searched through.
+/// Returns how wide lines may be: by COLUMNS, or by the terminal. In a pipe without COLUMNS nothing is cut, so that
+/// the text can be searched.
 fn width() -> usize {
-    let said = std::env::var("COLUMNS").ok();
-    let said = said.and_then(|said| said.parse().ok());
-    said.filter(|columns| *columns > 0)
+    let columns = std::env::var("COLUMNS").ok();
+    let columns = columns.and_then(|columns| columns.parse().ok());
+    columns
+        .filter(|columns| *columns > 0)
         .unwrap_or_else(|| match terminal::size() {
             Ok((columns, _)) if stdout().is_terminal() && columns > 0 => columns.into(),
             _ => usize::MAX,
@@ -89,5 +90,5 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
         .ok()
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .filter(|duration| (SHORTEST..=LONGEST).contains(duration))
-        .ok_or_else(|| "it is a number of seconds, from 0.01 to 86400".to_owned())
+        .ok_or_else(|| "give a number of seconds, from 0.01 to 86400".to_owned())
 }

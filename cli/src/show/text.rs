@@ -1,8 +1,8 @@
 //! The table as text in columns.
 
 use crate::format::{age, bar, bytes, count, short, weight};
+use crate::observed::{Observed, is_full, reason_name, state};
 use crate::output::{printable, printable_path};
-use crate::reading::{Reading, is_full, reason_name, state};
 use crate::text_table::{Cell, align, narrowest};
 use anstyle::{AnsiColor, Style};
 use headcount::{EngineState, EngineView, FrontendView};
@@ -15,34 +15,34 @@ const GOOD: Style = AnsiColor::Green.on_default();
 const NOTABLE: Style = AnsiColor::Yellow.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 
-pub(crate) fn render(reading: &Reading, width: usize) -> String {
+pub(crate) fn render(observed: &Observed, width: usize) -> String {
     let mut out = String::new();
-    let view = &reading.view;
+    let view = &observed.view;
     let at_most = |cap: Option<u32>| cap.map_or(String::new(), |cap| format!(" of at most {cap}"));
-    let path = printable_path(&reading.path);
+    let path = printable_path(&observed.path);
     let tokens: u64 = view.engines.iter().map(|e| u64::from(e.tokens)).sum();
     let mut dimensions = format!(
         "{BOLD}{path}{BOLD:#}: {} in flight{}",
-        reading.in_flight(),
+        observed.in_flight(),
         at_most(view.max_in_flight)
     );
     if tokens > 0 || view.max_tokens.is_some() {
         dimensions += &format!(", {} tokens{}", short(tokens), at_most(view.max_tokens));
     }
     // Writing to a string cannot fail.
-    let _ = writeln!(out, "{dimensions}\n{}", publications(reading));
-    if let Some(refusals) = refusals(reading) {
+    let _ = writeln!(out, "{dimensions}\n{}", publications(observed));
+    if let Some(refusals) = refusals(observed) {
         let _ = writeln!(out, "{refusals}");
     }
-    for warning in &reading.warnings {
+    for warning in &observed.warnings {
         let style = if warning.is_serious() { BAD } else { NOTABLE };
         let _ = writeln!(out, "{style}! {warning}{style:#}");
     }
-    let _ = write!(out, "\n{}", engines(reading, width));
+    let _ = write!(out, "\n{}", engines(observed, width));
     let mut frontends = vec![heads(&FRONTEND_HEADS)];
     frontends.extend(view.frontends.iter().map(frontend_row));
     let _ = write!(out, "\n{}", align(&frontends, width));
-    let dimensions = &reading.dimensions;
+    let dimensions = &observed.dimensions;
     let _ = writeln!(
         out,
         "\n{FAINT}room for {} and {} of {}; {}, mode {:04o}, format {}{FAINT:#}",
@@ -56,24 +56,24 @@ pub(crate) fn render(reading: &Reading, width: usize) -> String {
     out
 }
 
-/// Who publishes, how old what they said is, and which deployment the table serves, if any.
-fn publications(reading: &Reading) -> String {
-    let publisher = match reading.view.publisher {
+/// The publisher, the age of the snapshot, and the deployment, if there is one.
+fn publications(observed: &Observed) -> String {
+    let publisher = match observed.view.publisher {
         Some(pid) => format!("publisher pid {pid}"),
         None => "no publisher".to_owned(),
     };
-    let snapshot = match &reading.view.snapshot {
+    let snapshot = match &observed.view.snapshot {
         Some(snapshot) => format!("snapshot {} old", age(snapshot.age)),
         None => "no snapshot".to_owned(),
     };
-    let deployment = reading.view.deployment;
+    let deployment = observed.view.deployment;
     let deployment = deployment.map_or(String::new(), |pid| format!(", deployment pid {pid}"));
     format!("{publisher}, {snapshot}{deployment}")
 }
 
-/// What was refused, and why, if anything was.
-fn refusals(reading: &Reading) -> Option<String> {
-    let refusals = &reading.view.refusals_total;
+/// The refusals by their reasons, if there are any.
+fn refusals(observed: &Observed) -> Option<String> {
+    let refusals = &observed.view.refusals_total;
     let reasons = refusals.by_reason();
     let reasons = reasons.iter().filter(|(_, count)| *count > 0);
     let reasons: Vec<_> = reasons
@@ -82,7 +82,7 @@ fn refusals(reading: &Reading) -> Option<String> {
     (!reasons.is_empty()).then(|| format!("refused since its creation: {}", reasons.join(", ")))
 }
 
-/// Heads of columns; one that begins with a space stands over numbers.
+/// The heads of columns. One that begins with a space is aligned to the right.
 fn heads(names: &[&str]) -> Vec<Cell> {
     let head = |name: &&str| match name.strip_prefix(' ') {
         Some(name) => Cell::right(name).style(FAINT),
@@ -128,7 +128,7 @@ const SHOWN: [Column; 14] = [
     Column::Finished,
 ];
 
-/// What is left out where there is no room, the least important first.
+/// The columns that are left out where there is no room, the least important first.
 const SPARED: [Column; 8] = [
     Column::Share,
     Column::Finished,
@@ -161,20 +161,20 @@ impl Column {
     }
 }
 
-/// The engines in columns, within a width: names give way, then whole columns.
-fn engines(reading: &Reading, width: usize) -> String {
+/// The engines in columns, within a width: names are cut first, then columns are left out.
+fn engines(observed: &Observed, width: usize) -> String {
     let mut columns = SHOWN.to_vec();
-    if !reading.has_weights() {
+    if !observed.has_weights() {
         columns.retain(|column| *column != Column::Weight);
     }
-    if !reading.has_token_caps() {
+    if !observed.has_token_caps() {
         columns.retain(|column| *column != Column::TokenCap);
     }
     let rows = |columns: &[Column]| {
         let names: Vec<_> = columns.iter().map(|column| column.head()).collect();
         let mut rows = vec![heads(&names)];
-        rows.extend(reading.view.engines.iter().map(|e| {
-            let cell = |column: &Column| cell(reading, e, *column);
+        rows.extend(observed.view.engines.iter().map(|e| {
+            let cell = |column: &Column| cell(observed, e, *column);
             columns.iter().map(cell).collect::<Vec<_>>()
         }));
         rows
@@ -190,7 +190,7 @@ fn engines(reading: &Reading, width: usize) -> String {
     align(&shown, width)
 }
 
-fn cell(reading: &Reading, engine: &EngineView, column: Column) -> Cell {
+fn cell(observed: &Observed, engine: &EngineView, column: Column) -> Cell {
     let style = match engine.state {
         _ if is_full(engine) => BAD,
         EngineState::Active => GOOD,
@@ -199,9 +199,9 @@ fn cell(reading: &Reading, engine: &EngineView, column: Column) -> Cell {
     };
     let cap = |cap: Option<u32>| Cell::right(cap.map_or("-".to_owned(), |cap| short(cap.into())));
     let stats = engine.stats;
-    let stat = |said: Option<String>| {
-        let cell = Cell::right(said.unwrap_or("-".to_owned()));
-        if reading.is_stale() {
+    let stat = |figure: Option<String>| {
+        let cell = Cell::right(figure.unwrap_or("-".to_owned()));
+        if observed.is_stale() {
             cell.style(FAINT)
         } else {
             cell
@@ -211,8 +211,8 @@ fn cell(reading: &Reading, engine: &EngineView, column: Column) -> Cell {
         Column::Name => Cell::left(printable(&engine.name)),
         Column::State => Cell::left(state(engine)).style(style),
         Column::InFlight => Cell::right(engine.in_flight.to_string()).style(BOLD),
-        Column::Bar => Cell::left(bar(reading.fullness(engine), 5)).style(style),
-        Column::Share => Cell::right(match reading.in_flight() {
+        Column::Bar => Cell::left(bar(observed.fullness(engine), 5)).style(style),
+        Column::Share => Cell::right(match observed.in_flight() {
             0 => "-".to_owned(),
             all => format!("{:.0}%", 100.0 * f64::from(engine.in_flight) / all as f64),
         }),
@@ -231,9 +231,10 @@ fn cell(reading: &Reading, engine: &EngineView, column: Column) -> Cell {
 const FRONTEND_HEADS: [&str; 6] = ["FRONTEND", " PID", "ALIVE", " IN-FL", " TOKENS", " JOINED"];
 
 fn frontend_row(frontend: &FrontendView) -> Vec<Cell> {
-    let alive = match frontend.alive {
-        true => Cell::left("yes").style(GOOD),
-        false => Cell::left("DEAD").style(BAD),
+    let alive = if frontend.alive {
+        Cell::left("yes").style(GOOD)
+    } else {
+        Cell::left("DEAD").style(BAD)
     };
     let joined = SystemTime::now().duration_since(frontend.joined_at);
     vec![

@@ -1,18 +1,18 @@
-//! What `top` knows, and what keys do to it.
+//! The state of `top`, and how keys change it.
 
 use super::history::History;
 use crate::failure::Failure;
 use crate::find::find;
 use crate::format::age;
-use crate::reading::Reading;
-use crate::table_arg::Source;
+use crate::observed::Observed;
+use crate::table_arg::TableArg;
 use headcount::EngineView;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::time::Instant;
 
-/// What the loop is to do about a key.
+/// What the loop does about a key.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum Action {
     Nothing,
     Quit,
     Stop,
@@ -27,11 +27,11 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Does it, and says what came of it.
-    pub(crate) fn apply(self, source: &Source, engine: &str) -> String {
+    /// Makes the change, and returns a sentence with the result.
+    pub(crate) fn apply(self, table_arg: &TableArg, engine: &str) -> String {
         let change = || -> Result<&'static str, Failure> {
-            let table = source.open()?;
-            // By its name once more: another engine may have its number by now.
+            let table = table_arg.open()?;
+            // By its name: another engine may have its number by now.
             let engine = find(&table, engine)?;
             match self {
                 Self::Drain => table.drain(engine.id)?,
@@ -67,7 +67,7 @@ impl Change {
     }
 }
 
-/// By what engines are sorted.
+/// The order of the engines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     Number,
@@ -96,26 +96,26 @@ impl Order {
     }
 }
 
-/// What lies over the picture.
+/// A window over the picture.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Over {
+pub(crate) enum Popup {
     Help,
     Asking { engine: String, change: Change },
 }
 
-/// What is on the screen, and what a pause keeps off it.
+/// What is on the screen, and what a pause keeps from it.
 #[derive(Debug)]
 pub(crate) struct App {
-    /// The last look, and the minute before it.
-    latest: (Reading, History),
-    /// Those of when the pause began.
-    paused: Option<(Reading, History)>,
+    /// The table as it was read last, and the minute before.
+    latest: (Observed, History),
+    /// The same as of the beginning of the pause.
+    paused: Option<(Observed, History)>,
     /// The name of the chosen engine.
     chosen: Option<String>,
     pub(crate) order: Order,
-    pub(crate) over: Option<Over>,
-    /// What came of the last change, or why the table cannot be read.
-    pub(crate) said: Option<String>,
+    pub(crate) popup: Option<Popup>,
+    /// The result of the last change, or why the table cannot be read.
+    pub(crate) message: Option<String>,
     /// Since when it cannot be read.
     lost: Option<Instant>,
     /// The first engine that is shown.
@@ -123,33 +123,33 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(reading: Reading) -> Self {
+    pub(crate) fn new(observed: Observed) -> Self {
         Self {
-            latest: (reading, History::default()),
+            latest: (observed, History::default()),
             paused: None,
             chosen: None,
             order: Order::Number,
-            over: None,
-            said: None,
+            popup: None,
+            message: None,
             lost: None,
             scroll: 0,
         }
     }
 
-    /// Takes in another look.
-    pub(crate) fn note(&mut self, at: Instant, reading: Reading) {
+    /// Takes in the table as it was just read.
+    pub(crate) fn note(&mut self, at: Instant, observed: Observed) {
         if self.lost.take().is_some() {
-            self.said = None;
+            self.message = None;
         }
-        self.latest.1.note(at, &reading);
-        self.latest.0 = reading;
+        self.latest.1.note(at, &observed);
+        self.latest.0 = observed;
     }
 
-    /// The table cannot be read any more.
+    /// Notes that the table cannot be read any more.
     pub(crate) fn lose(&mut self, at: Instant, why: &str) {
         let since = *self.lost.get_or_insert(at);
         let ago = age(at.duration_since(since));
-        self.said = Some(format!(
+        self.message = Some(format!(
             "{why}; what is shown is {ago} old, and is live again when a table can be read there"
         ));
     }
@@ -158,11 +158,11 @@ impl App {
         self.lost.is_some()
     }
 
-    pub(crate) fn say(&mut self, said: String) {
-        self.said = Some(said);
+    pub(crate) fn say(&mut self, message: String) {
+        self.message = Some(message);
     }
 
-    pub(crate) fn reading(&self) -> &Reading {
+    pub(crate) fn observed(&self) -> &Observed {
         &self.paused.as_ref().unwrap_or(&self.latest).0
     }
 
@@ -174,9 +174,9 @@ impl App {
         self.paused.is_some()
     }
 
-    /// Engines in the order in which they are shown.
+    /// Returns the engines in the order in which they are shown.
     pub(crate) fn engines(&self) -> Vec<&EngineView> {
-        let mut engines: Vec<_> = self.reading().view.engines.iter().collect();
+        let mut engines: Vec<_> = self.observed().view.engines.iter().collect();
         let rate = |e: &EngineView| {
             let rates = self.history().rates(&e.name).unwrap_or_default();
             rates.admitted + rates.finished
@@ -194,7 +194,7 @@ impl App {
         engines
     }
 
-    /// Where in that order the chosen engine is.
+    /// Returns where in that order the chosen engine is.
     pub(crate) fn chosen(&self) -> Option<usize> {
         let engines = self.engines();
         let by_name = |name: &String| engines.iter().position(|engine| engine.name == *name);
@@ -202,46 +202,46 @@ impl App {
         self.chosen.as_ref().and_then(by_name).or(first)
     }
 
-    fn choose(&mut self, place: usize) {
+    fn choose(&mut self, position: usize) {
         let engines = self.engines();
-        let place = place.min(engines.len().saturating_sub(1));
-        self.chosen = engines.get(place).map(|engine| engine.name.clone());
+        let position = position.min(engines.len().saturating_sub(1));
+        self.chosen = engines.get(position).map(|engine| engine.name.clone());
     }
 
-    /// What an event asks for.
-    pub(crate) fn act(&mut self, event: &Event) -> Wish {
+    /// Returns what an event asks for.
+    pub(crate) fn act(&mut self, event: &Event) -> Action {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.press(*key),
-            // Drawing anew is all that the others need.
-            _ => Wish::Nothing,
+            // After any other event the loop draws anew, which is all that it needs.
+            _ => Action::Nothing,
         }
     }
 
-    fn press(&mut self, key: KeyEvent) -> Wish {
+    fn press(&mut self, key: KeyEvent) -> Action {
         if key.modifiers.contains(KeyModifiers::CONTROL) {
             return match key.code {
-                KeyCode::Char('c') => Wish::Quit,
-                KeyCode::Char('z') => Wish::Stop,
-                _ => Wish::Nothing,
+                KeyCode::Char('c') => Action::Quit,
+                KeyCode::Char('z') => Action::Stop,
+                _ => Action::Nothing,
             };
         }
-        match self.over.take() {
+        match self.popup.take() {
             None => self.press_plainly(key.code),
-            Some(Over::Asking { engine, change }) => match key.code {
-                KeyCode::Char('y' | 'Y') => Wish::Change { engine, change },
-                _ => Wish::Nothing,
+            Some(Popup::Asking { engine, change }) => match key.code {
+                KeyCode::Char('y' | 'Y') => Action::Change { engine, change },
+                _ => Action::Nothing,
             },
-            Some(Over::Help) => Wish::Nothing,
+            Some(Popup::Help) => Action::Nothing,
         }
     }
 
-    fn press_plainly(&mut self, key: KeyCode) -> Wish {
+    fn press_plainly(&mut self, key: KeyCode) -> Action {
         if !self.is_lost() {
-            self.said = None;
+            self.message = None;
         }
         let at = self.chosen().unwrap_or(0);
         match key {
-            KeyCode::Char('q') | KeyCode::Esc => return Wish::Quit,
+            KeyCode::Char('q') | KeyCode::Esc => return Action::Quit,
             KeyCode::Up | KeyCode::Char('k') => self.choose(at.saturating_sub(1)),
             KeyCode::Down | KeyCode::Char('j') => self.choose(at + 1),
             KeyCode::PageUp => self.choose(at.saturating_sub(10)),
@@ -255,18 +255,18 @@ impl App {
                     None => Some(self.latest.clone()),
                 }
             }
-            KeyCode::Char('?' | 'h') => self.over = Some(Over::Help),
+            KeyCode::Char('?' | 'h') => self.popup = Some(Popup::Help),
             KeyCode::Char('d') => self.ask(Change::Drain),
             KeyCode::Char('u') => self.ask(Change::Undrain),
             _ => {}
         }
-        Wish::Nothing
+        Action::Nothing
     }
 
     fn ask(&mut self, change: Change) {
         let engine = self
             .chosen()
             .and_then(|at| Some(self.engines().get(at)?.name.clone()));
-        self.over = engine.map(|engine| Over::Asking { engine, change });
+        self.popup = engine.map(|engine| Popup::Asking { engine, change });
     }
 }

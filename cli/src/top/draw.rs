@@ -1,11 +1,11 @@
-//! The picture, at any size: what there is no room for is left out from the bottom of importance.
+//! The picture at any size: the least important parts are left out where there is no room.
 
-use super::app::{App, Over};
+use super::app::{App, Popup};
 use super::engine_lines::Columns;
 use super::popup;
 use crate::format::{age, load, rate, short};
+use crate::observed::reason_name;
 use crate::output::printable;
-use crate::reading::reason_name;
 use crate::text_table::{cut, cut_end};
 use headcount::FrontendView;
 use ratatui::Frame;
@@ -31,7 +31,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Gives the lines of a screen away, the most important part first.
+    /// Distributes the lines of a screen, to the most important part first.
     fn of(height: usize, warnings: usize, engines: usize, frontends: usize) -> Self {
         let mut left = height;
         let mut take = |wanted: usize, if_left: usize| {
@@ -68,10 +68,10 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
         return;
     }
     let (width, height) = (usize::from(area.width), usize::from(area.height));
-    let view = &app.reading().view;
+    let view = &app.observed().view;
     let parts = Parts::of(
         height,
-        app.reading().warnings.len(),
+        app.observed().warnings.len(),
         view.engines.len(),
         view.frontends.len(),
     );
@@ -84,7 +84,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
         lines.push(summary(app, width));
     }
     lines.extend(warnings(app, parts.warnings, width));
-    let columns = Columns::within(width, app.reading());
+    let columns = Columns::within(width, app.observed());
     if parts.heads > 0 {
         lines.push(columns.heads());
     }
@@ -95,7 +95,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
         .skip(app.scroll)
         .take(parts.engines);
     lines.extend(shown.map(|(n, engine)| {
-        columns.engine(app.reading(), app.history(), engine, chosen == Some(n))
+        columns.engine(app.observed(), app.history(), engine, chosen == Some(n))
     }));
     if parts.frontends > 0 {
         lines.push(Line::default());
@@ -106,20 +106,20 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     if parts.keys > 0 {
         lines.push(keys(app, width));
     }
-    // What was read some time ago is not shown as if it were so now.
+    // Old figures do not look like live ones.
     let style = if app.is_lost() { FAINT } else { Style::new() };
     frame.render_widget(Paragraph::new(lines).style(style), area);
-    if let Some(Over::Asking { engine, change }) = &app.over
+    if let Some(Popup::Asking { engine, change }) = &app.popup
         && !popup::question(frame, area, *change, &printable(engine))
     {
-        app.over = None;
-        app.say("too small a screen to ask on".to_owned());
+        app.popup = None;
+        app.say("the screen is too small for the question".to_owned());
     }
-    if app.over == Some(Over::Help) {
+    if app.popup == Some(Popup::Help) {
         popup::help(frame, area);
     }
-    if let (Some(said), None) = (&app.said, &app.over) {
-        popup::sentence(frame, area, &printable(said));
+    if let (Some(message), None) = (&app.message, &app.popup) {
+        popup::sentence(frame, area, &printable(message));
     }
 }
 
@@ -135,16 +135,16 @@ fn scroll(app: &mut App, shown: usize) {
 }
 
 fn title(app: &App, width: usize) -> Line<'static> {
-    let reading = app.reading();
-    let in_flight = format!(" {} in flight", reading.in_flight());
-    let cap = reading.view.max_in_flight;
+    let observed = app.observed();
+    let in_flight = format!(" {} in flight", observed.in_flight());
+    let cap = observed.view.max_in_flight;
     let cap = cap.map_or(String::new(), |cap| format!(" of {cap}"));
     let (lost, paused) = match (app.is_lost(), app.is_paused()) {
         (true, _) => (" NOT LIVE", ""),
         (false, true) => ("", " PAUSED"),
         (false, false) => ("", ""),
     };
-    let path = printable(&reading.path.display().to_string());
+    let path = printable(&observed.path.display().to_string());
     let rest = in_flight.len() + lost.len() + paused.len();
     let cap = if rest + cap.len() + 8 <= width {
         cap
@@ -166,11 +166,11 @@ fn title(app: &App, width: usize) -> Line<'static> {
     ])
 }
 
-/// The spread, the rates of the whole table, and what is known of the snapshot.
+/// The spread, the rates of the whole table, and the age of the snapshot.
 fn summary(app: &App, width: usize) -> Line<'static> {
-    let (reading, history) = (app.reading(), app.history());
+    let (observed, history) = (app.observed(), app.history());
     let of_load = |spread: Option<f64>| spread.map_or("-".to_owned(), load);
-    let rates = reading
+    let rates = observed
         .view
         .engines
         .iter()
@@ -178,13 +178,13 @@ fn summary(app: &App, width: usize) -> Line<'static> {
     let (admitted, finished) = rates.fold((0.0, 0.0), |(admitted, finished), rates| {
         (admitted + rates.admitted, finished + rates.finished)
     });
-    let snapshot = match &reading.view.snapshot {
+    let snapshot = match &observed.view.snapshot {
         Some(snapshot) => format!("snapshot {} old", age(snapshot.age)),
         None => "no snapshot".to_owned(),
     };
     let mut line = format!(
         "spread {} (minute {})",
-        of_load(reading.spread()),
+        of_load(observed.spread()),
         of_load(history.widest_spread())
     );
     let mut parts = vec![
@@ -196,7 +196,7 @@ fn summary(app: &App, width: usize) -> Line<'static> {
         parts.insert(0, format!("{}/s refused", rate(refused)));
         parts.insert(3, format!("refused for {}", reason_name(reason)));
     }
-    let deployment = reading.view.deployment;
+    let deployment = observed.view.deployment;
     parts.extend(deployment.map(|pid| format!("deployment pid {pid}")));
     for part in parts {
         if line.len() + part.len() + 2 <= width {
@@ -206,18 +206,20 @@ fn summary(app: &App, width: usize) -> Line<'static> {
     Line::from(line)
 }
 
-/// The worst of what is wrong.
+/// The worst warnings.
 fn warnings(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
-    let all = &app.reading().warnings;
+    let all = &app.observed().warnings;
     let show = |n: usize| {
         let warning = &all[n];
-        let more = match n + 1 == lines && all.len() > lines {
-            true => format!(" (and {} more)", all.len() - lines),
-            false => String::new(),
+        let more = if n + 1 == lines && all.len() > lines {
+            format!(" (and {} more)", all.len() - lines)
+        } else {
+            String::new()
         };
-        let style = match warning.is_serious() {
-            true => BAD,
-            false => Style::new().fg(Color::Yellow),
+        let style = if warning.is_serious() {
+            BAD
+        } else {
+            Style::new().fg(Color::Yellow)
         };
         let text = cut_end(&format!("! {warning}"), width.saturating_sub(more.len()));
         Line::styled(cut_end(&(text + &more), width), style)
@@ -226,13 +228,13 @@ fn warnings(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
 }
 
 fn frontends(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
-    let all = &app.reading().view.frontends;
+    let all = &app.observed().view.frontends;
     let head = format!(
         "{:8} {:>8} {:5} {:>6} {:>6}  {}",
         "FRONTEND", "PID", "ALIVE", "IN-FL", "TOKENS", "JOINED"
     );
     let mut shown = vec![Line::styled(head, FAINT)];
-    // The dead first: they are what one looks for.
+    // The dead first: an operator looks for them.
     let mut sorted: Vec<&FrontendView> = all.iter().collect();
     sorted.sort_by_key(|frontend| frontend.alive);
     let room = lines.saturating_sub(1);
@@ -266,7 +268,7 @@ fn frontends(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
     shown
 }
 
-/// What keys do.
+/// The line about the keys.
 fn keys(app: &App, width: usize) -> Line<'static> {
     let sort = app.order.name();
     let long =

@@ -1,9 +1,9 @@
-//! Engines as lines of a given width: what does not fit is left out, the least important first.
+//! Engines as lines of a given width: the least important columns are left out where there is no room.
 
 use super::history::{History, Rates};
 use crate::format::{bar, rate, short, sparkline, weight};
+use crate::observed::{Observed, is_full, state};
 use crate::output::printable;
-use crate::reading::{Reading, is_full, state};
 use crate::text_table::cut;
 use headcount::{EngineState, EngineView};
 use ratatui::style::{Color, Modifier, Style};
@@ -39,18 +39,18 @@ const SHOWN: [Column; 14] = [
     Tokens, TokenCap, Cap,
 ];
 
-/// The most important first. Weights and caps on tokens only where there are any; then they say why an
-/// engine gets more than another, or less.
-fn important(reading: &Reading) -> Vec<Column> {
+/// The columns, the most important first. Weights and caps on tokens are there only if an engine has them; then they
+/// explain why an engine gets more than another.
+fn important(observed: &Observed) -> Vec<Column> {
     let mut important = vec![Name, InFlight, Bar, Minute, State];
-    if reading.has_weights() {
+    if observed.has_weights() {
         important.push(Weight);
     }
-    if reading.has_token_caps() {
+    if observed.has_token_caps() {
         important.extend([Tokens, TokenCap]);
     }
     important.extend([Admitted, Finished, Waiting, Running, KvUsage]);
-    if !reading.has_token_caps() {
+    if !observed.has_token_caps() {
         important.push(Tokens);
     }
     important.push(Cap);
@@ -93,18 +93,18 @@ impl Column {
     }
 }
 
-/// Which columns there is room for, and how wide each is.
+/// The columns that there is room for, and how wide each is.
 #[derive(Clone, Debug)]
 pub(crate) struct Columns(Vec<(Column, usize)>);
 
 impl Columns {
     /// For lines of `width`; names, bars and the minute share what is left over.
-    pub(crate) fn within(width: usize, reading: &Reading) -> Self {
+    pub(crate) fn within(width: usize, observed: &Observed) -> Self {
         let mut kept = vec![];
         let mut left = width;
-        for column in important(reading) {
+        for column in important(observed) {
             let takes = column.narrowest() + usize::from(!kept.is_empty());
-            // A name and a minute that can be read go before the last two.
+            // The last two columns come only if the name and the minute have enough room.
             let spare = if matches!(column, Tokens | Cap) {
                 16
             } else {
@@ -117,7 +117,7 @@ impl Columns {
                 break;
             }
         }
-        let longest = (reading.view.engines.iter())
+        let longest = (observed.view.engines.iter())
             .map(|engine| printable(&engine.name).width())
             .max();
         let mut columns: Vec<_> = SHOWN
@@ -153,7 +153,7 @@ impl Columns {
 
     pub(crate) fn engine(
         &self,
-        reading: &Reading,
+        observed: &Observed,
         history: &History,
         engine: &EngineView,
         is_chosen: bool,
@@ -164,9 +164,10 @@ impl Columns {
             |of: fn(headcount::EngineStats) -> String| engine.stats.map_or("-".to_owned(), of);
         let cap = |cap: Option<u32>| cap.map_or("-".to_owned(), |cap| short(cap.into()));
         let plain = Style::new();
-        let name = match is_chosen {
-            true => plain.add_modifier(Modifier::REVERSED),
-            false => plain,
+        let name = if is_chosen {
+            plain.add_modifier(Modifier::REVERSED)
+        } else {
+            plain
         };
         self.line(plain, |column| match column {
             Name => (printable(&engine.name), name),
@@ -176,7 +177,7 @@ impl Columns {
                 plain.add_modifier(Modifier::BOLD),
             ),
             Bar => (
-                bar(reading.fullness(engine), self.width_of(Bar)),
+                bar(observed.fullness(engine), self.width_of(Bar)),
                 style_of(engine),
             ),
             Minute => {
@@ -213,9 +214,10 @@ impl Columns {
             if n > 0 {
                 spans.push(Span::raw(" "));
             }
-            let (before, after) = match column.is_left() {
-                true => (String::new(), padding),
-                false => (padding, String::new()),
+            let (before, after) = if column.is_left() {
+                (String::new(), padding)
+            } else {
+                (padding, String::new())
             };
             spans.push(Span::raw(before));
             spans.push(Span::styled(text, style));
@@ -225,7 +227,7 @@ impl Columns {
     }
 }
 
-/// How an engine's state looks.
+/// Returns the style of an engine's state.
 fn style_of(engine: &EngineView) -> Style {
     let bold = Style::new().add_modifier(Modifier::BOLD);
     match engine.state {

@@ -1,14 +1,14 @@
-//! What the last minute was like.
+//! The last minute.
 
-use crate::reading::Reading;
+use crate::observed::Observed;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// How far back is remembered.
+/// How far back samples are kept.
 pub(crate) const SPAN: Duration = Duration::from_secs(60);
-/// Looks that are closer together than this are remembered as one.
+/// Samples that are closer together than this are merged.
 const STEP: Duration = Duration::from_millis(400);
-/// Rates are over this long, or as long as there is.
+/// Rates are over this time, or over as much of it as there is.
 const RATE_SPAN: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ struct Sample {
 
 #[derive(Clone, Copy, Debug)]
 struct Counted {
-    /// The most of what is remembered as one.
+    /// The most in the samples that were merged.
     in_flight: u32,
     admitted: u64,
     finished: u64,
@@ -43,9 +43,9 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn note(&mut self, at: Instant, reading: &Reading) {
+    pub(crate) fn note(&mut self, at: Instant, observed: &Observed) {
         let before = self.take_last_if_close();
-        let (mut spread, mut most) = (reading.spread(), HashMap::new());
+        let (mut spread, mut most) = (observed.spread(), HashMap::new());
         if let Some(before) = before {
             spread = [spread, before.spread]
                 .into_iter()
@@ -53,7 +53,7 @@ impl History {
                 .reduce(f64::max);
             most = before.engines;
         }
-        let engines = reading.view.engines.iter().map(|engine| {
+        let engines = observed.view.engines.iter().map(|engine| {
             let (name, most) = match most.remove_entry(&engine.name) {
                 Some((name, before)) => (name, before.in_flight),
                 None => (engine.name.clone(), 0),
@@ -68,7 +68,7 @@ impl History {
         self.samples.push_back(Sample {
             at,
             spread,
-            refused: reading.view.refusals_total.by_reason(),
+            refused: observed.view.refusals_total.by_reason(),
             engines: engines.collect(),
         });
         while let Some(oldest) = self.samples.front()
@@ -78,7 +78,7 @@ impl History {
         }
     }
 
-    /// The last sample, if it is to be one with the next.
+    /// Takes the last sample if the next one is merged with it.
     fn take_last_if_close(&mut self) -> Option<Sample> {
         let last = self.samples.len().checked_sub(1)?;
         let before = self.samples.get(last.checked_sub(1)?)?;
@@ -86,14 +86,14 @@ impl History {
         is_close.then(|| self.samples.pop_back()).flatten()
     }
 
-    /// The widest spread of the last minute.
+    /// Returns the widest spread of the last minute.
     pub(crate) fn widest_spread(&self) -> Option<f64> {
         let spreads = self.samples.iter().filter_map(|sample| sample.spread);
         spreads.reduce(f64::max)
     }
 
-    /// What an engine was given and has finished per second of late. `None` until there are two
-    /// samples of it.
+    /// Returns how many requests an engine was given and finished per second. `None` until there are two samples
+    /// of it.
     pub(crate) fn rates(&self, engine: &str) -> Option<Rates> {
         let last = self.samples.back()?;
         let new = last.engines.get(engine)?;
@@ -108,22 +108,22 @@ impl History {
         })
     }
 
-    /// How many requests were refused per second of late, and why most of them were. `None` if none was.
+    /// Returns how many requests were refused per second, and the commonest reason. `None` if none was.
     pub(crate) fn refused(&self) -> Option<(f64, &'static str)> {
         let last = self.samples.back()?;
-        let is_late = |s: &&Sample| last.at.duration_since(s.at) <= RATE_SPAN;
-        let old = self.samples.iter().find(is_late)?;
+        let is_recent = |s: &&Sample| last.at.duration_since(s.at) <= RATE_SPAN;
+        let old = self.samples.iter().find(is_recent)?;
         let pairs = last.refused.iter().zip(&old.refused);
-        let late = pairs.map(|((reason, new), (_, old))| (new.saturating_sub(*old), *reason));
-        let late: Vec<_> = late.collect();
-        let count: u64 = late.iter().map(|(count, _)| count).sum();
+        let recent = pairs.map(|((reason, new), (_, old))| (new.saturating_sub(*old), *reason));
+        let recent: Vec<_> = recent.collect();
+        let count: u64 = recent.iter().map(|(count, _)| count).sum();
         let seconds = last.at.duration_since(old.at).as_secs_f64();
-        let (_, reason) = late.into_iter().max()?;
+        let (_, reason) = recent.into_iter().max()?;
         (count > 0 && seconds > 0.0).then(|| (count as f64 / seconds, reason))
     }
 
-    /// The last minute of an engine's count in `columns` equal parts, the most of each; where no
-    /// sample falls into a part, the one before goes on.
+    /// Returns the last minute of an engine's count in `columns` equal parts: the most of each. A part without a
+    /// sample has the figure of the part before.
     pub(crate) fn minute(&self, engine: &str, columns: usize) -> Vec<Option<f64>> {
         let mut most: Vec<Option<f64>> = vec![None; columns];
         let Some(last) = self.samples.back() else {
@@ -154,23 +154,23 @@ mod tests {
     use super::*;
     use headcount::Table;
 
-    /// A minute and a half at ten looks a second, in which engine "0" is given 50 requests a second
+    /// A minute and a half of ten samples a second, in which engine "0" is given 50 requests a second
     /// and finishes 40.
     fn history() -> History {
         let table = Table::options().engines(2).memfd().unwrap();
-        let mut reading = Reading::of(&table, Duration::from_secs(1));
+        let mut observed = Observed::of(&table, Duration::from_secs(1));
         let (start, mut history) = (Instant::now(), History::default());
         for n in 0..900_u64 {
-            let engine = &mut reading.view.engines[0];
+            let engine = &mut observed.view.engines[0];
             (engine.admitted_total, engine.finished_total) = (n * 5, n * 4);
             engine.in_flight = n as u32;
-            history.note(start + Duration::from_millis(n * 100), &reading);
+            history.note(start + Duration::from_millis(n * 100), &observed);
         }
         history
     }
 
     #[test]
-    fn rates_are_of_late_and_per_second() {
+    fn rates_are_of_the_last_seconds_and_per_second() {
         let rates = history().rates("0").unwrap();
         assert!((rates.admitted - 50.0).abs() < 0.1, "{rates:?}");
         assert!((rates.finished - 40.0).abs() < 0.1, "{rates:?}");
@@ -180,22 +180,22 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_of_late_per_second_and_for_the_commonest_reason() {
+    fn refusals_are_per_second_and_for_the_commonest_reason() {
         let table = Table::options().engines(1).memfd().unwrap();
-        let mut reading = Reading::of(&table, Duration::from_secs(1));
+        let mut observed = Observed::of(&table, Duration::from_secs(1));
         let (start, mut history) = (Instant::now(), History::default());
         for n in 0..60_u64 {
-            let refusals = &mut reading.view.refusals_total;
+            let refusals = &mut observed.view.refusals_total;
             (refusals.table_tokens, refusals.unavailable) = (n, n * 3);
-            history.note(start + Duration::from_millis(n * 100), &reading);
+            history.note(start + Duration::from_millis(n * 100), &observed);
         }
         let (rate, reason) = history.refused().unwrap();
         assert!((rate - 40.0).abs() < 0.1, "{rate}");
         assert_eq!(reason, "unavailable");
         for seconds in [10, 11, 12] {
-            history.note(start + Duration::from_secs(seconds), &reading);
+            history.note(start + Duration::from_secs(seconds), &observed);
         }
-        assert_eq!(history.refused(), None, "none of late");
+        assert_eq!(history.refused(), None, "none in the last seconds");
         assert_eq!(History::default().refused(), None);
     }
 
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(history.widest_spread(), Some(899.0));
         let minute: Vec<_> = history.minute("0", 6).into_iter().flatten().collect();
         let ends = [399.0, 499.0, 599.0, 699.0, 799.0, 899.0];
-        // A sample is of up to five looks.
+        // Up to five samples are merged.
         assert!(
             minute
                 .iter()
@@ -220,12 +220,12 @@ mod tests {
     #[test]
     fn a_count_that_went_down_is_no_rate() {
         let table = Table::options().engines(1).memfd().unwrap();
-        let mut reading = Reading::of(&table, Duration::from_secs(1));
+        let mut observed = Observed::of(&table, Duration::from_secs(1));
         let (start, mut history) = (Instant::now(), History::default());
         // Another engine by the same name, in a new slot.
         for (n, admitted) in [(0, 900), (1, 3)] {
-            reading.view.engines[0].admitted_total = admitted;
-            history.note(start + Duration::from_secs(n), &reading);
+            observed.view.engines[0].admitted_total = admitted;
+            history.note(start + Duration::from_secs(n), &observed);
         }
         assert_eq!(history.rates("0"), Some(Rates::default()));
     }

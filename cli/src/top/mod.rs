@@ -8,10 +8,10 @@ mod popup;
 mod terminal;
 
 use crate::failure::{Failure, Outcome};
-use crate::reading::Reading;
+use crate::observed::Observed;
 use crate::show::seconds;
-use crate::table_arg::{Watched, Which};
-use app::{App, Wish};
+use crate::table_arg::{PathArgs, Watched};
+use app::{Action, App};
 use clap::Args;
 use headcount::Error;
 use ratatui::crossterm::event;
@@ -25,8 +25,8 @@ use terminal::{Screen, lost};
 #[derive(Args, Debug)]
 pub(crate) struct Top {
     #[command(flatten)]
-    which: Which,
-    /// How often to look at the table.
+    path: PathArgs,
+    /// How often to read the table.
     #[arg(long, value_name = "SECONDS", default_value = "0.25", value_parser = seconds,
           allow_negative_numbers = true)]
     interval: Duration,
@@ -36,7 +36,7 @@ pub(crate) struct Top {
     stale_after: Duration,
 }
 
-/// Why the table cannot be read. One that was read and is not there was removed.
+/// Returns why the table cannot be read. A table that was read before and is gone was removed.
 fn why_lost(error: Error) -> String {
     match error {
         Error::NotFound { path, .. } => format!("{} was removed", path.display()),
@@ -44,13 +44,13 @@ fn why_lost(error: Error) -> String {
     }
 }
 
-/// A wish to stop is obeyed within this time.
+/// A request to stop is obeyed within this time.
 const ATTENTION: Duration = Duration::from_millis(50);
 
 impl Top {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let mut watched = Watched::open(&self.which.source()?)?;
-        let first = Reading::again(&mut watched, self.stale_after)?;
+        let mut watched = Watched::open(&self.path.table_arg()?)?;
+        let first = Observed::again(&mut watched, self.stale_after)?;
         let mut app = App::new(first);
         let mut screen = Screen::take()?;
         let mut next = Instant::now();
@@ -58,8 +58,8 @@ impl Top {
         loop {
             screen.obey()?;
             if Instant::now() >= next {
-                match Reading::again(&mut watched, self.stale_after) {
-                    Ok(reading) => app.note(Instant::now(), reading),
+                match Observed::again(&mut watched, self.stale_after) {
+                    Ok(observed) => app.note(Instant::now(), observed),
                     Err(error) => app.lose(Instant::now(), &why_lost(error)),
                 }
                 next = Instant::now() + self.interval;
@@ -77,12 +77,12 @@ impl Top {
             let event = event::read().map_err(|error| lost("listening to", &error))?;
             outdated = true;
             match app.act(&event) {
-                Wish::Nothing => {}
-                Wish::Quit => return Ok(Outcome::Fine),
-                Wish::Stop => screen.stop()?,
-                Wish::Change { engine, change } => {
-                    let said = change.apply(watched.source(), &engine);
-                    app.say(said);
+                Action::Nothing => {}
+                Action::Quit => return Ok(Outcome::Fine),
+                Action::Stop => screen.stop()?,
+                Action::Change { engine, change } => {
+                    let result = change.apply(watched.table_arg(), &engine);
+                    app.say(result);
                     next = Instant::now();
                 }
             }

@@ -1,4 +1,4 @@
-//! What lies over the picture: help, a question, and what came of the answer.
+//! Windows over the picture: help, a question, and the result of the change.
 
 use super::app::Change;
 use crate::text_table::{cut, wrap};
@@ -23,25 +23,24 @@ const HELP: [&str; 11] = [
     "IN/s, OUT/s: requests given and finished",
 ];
 
-/// Where there is no room for all of it, its end is left out.
+/// Draws the help. Its end is left out if there is no room for all of it.
 pub(crate) fn help(frame: &mut Frame<'_>, area: Rect) {
     let lines: Vec<_> = HELP.into_iter().map(str::to_owned).collect();
     let width = |area: Rect| usize::from(area.width);
-    match usize::from(area.height) >= lines.len() + 2 && width(area) > 45 {
-        true => boxed(frame, area, "Help: any key closes it", lines, 48),
-        false => {
-            let wrapped = lines.iter().flat_map(|line| wrap(line, width(area)));
-            plain(frame, area, wrapped.collect(), Style::new());
-        }
+    if usize::from(area.height) >= lines.len() + 2 && width(area) > 45 {
+        boxed(frame, area, "Help: any key closes it", lines, 48)
+    } else {
+        let wrapped = lines.iter().flat_map(|line| wrap(line, width(area)));
+        plain(frame, area, wrapped.collect(), Style::new());
     }
 }
 
-/// Asks in the longest form that there is room for. In each of them stand what is to be done, to which engine,
-/// and how to answer. False if there is no room even for the shortest: then nothing is asked.
+/// Draws the question in the longest form that there is room for. Each form has the change, the engine, and the keys
+/// that answer. Returns false if there is no room even for the shortest: then nothing is asked.
 pub(crate) fn question(frame: &mut Frame<'_>, area: Rect, change: Change, engine: &str) -> bool {
     const KEYS: &str = "y yes, any other key no";
     const SHORT: &str = "y/n";
-    /// Narrower, and words are torn apart.
+    /// In less, words are torn apart.
     const NARROWEST: usize = 12;
     const WIDEST: u16 = 64;
     let (width, height) = (usize::from(area.width), usize::from(area.height));
@@ -64,7 +63,7 @@ pub(crate) fn question(frame: &mut Frame<'_>, area: Rect, change: Change, engine
             return true;
         }
     }
-    // Enough of a name to tell it from others.
+    // Enough of a name to tell it from other names.
     let enough = engine.width().min(5);
     let rest = verb.len() + " ? ".len() + SHORT.len();
     if height >= 1 && width >= rest + enough {
@@ -80,9 +79,9 @@ pub(crate) fn question(frame: &mut Frame<'_>, area: Rect, change: Change, engine
     false
 }
 
-/// A sentence in the last lines, in half of them at most.
-pub(crate) fn sentence(frame: &mut Frame<'_>, area: Rect, said: &str) {
-    let mut lines = wrap(said, area.width.into());
+/// Draws a sentence in the last lines, in half of the screen at most.
+pub(crate) fn sentence(frame: &mut Frame<'_>, area: Rect, text: &str) {
+    let mut lines = wrap(text, area.width.into());
     lines.truncate(usize::from(area.height / 2).max(1));
     let style = Style::new().add_modifier(Modifier::REVERSED);
     let height = u16::try_from(lines.len()).unwrap_or(area.height);
@@ -91,7 +90,7 @@ pub(crate) fn sentence(frame: &mut Frame<'_>, area: Rect, said: &str) {
     plain(frame, bottom, lines, style);
 }
 
-/// A box in the middle.
+/// Draws a box in the middle.
 fn boxed(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<String>, width: u16) {
     let width = width.min(area.width);
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX);
@@ -108,7 +107,7 @@ fn boxed(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<String>, wid
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// Lines alone, from the top.
+/// Draws lines without a box, from the top.
 fn plain(frame: &mut Frame<'_>, area: Rect, lines: Vec<String>, style: Style) {
     let height = u16::try_from(lines.len()).unwrap_or(u16::MAX);
     let area = Rect {

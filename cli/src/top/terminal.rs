@@ -1,8 +1,7 @@
-//! The terminal, taken and given back as it was: at the end, on a panic, on signals, and when it goes
-//! away.
+//! The terminal. It is restored at the end, on a panic, on signals, and when its other end is closed.
 //!
-//! Signals have a thread of their own: the one that draws may be held up, for good if the terminal has
-//! been closed at its other end.
+//! A thread of its own handles signals: the thread that draws may be blocked, and for ever if the terminal has been
+//! closed at its other end.
 
 use crate::failure::Failure;
 use ratatui::crossterm::cursor::Show;
@@ -21,18 +20,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Those that end a process which does nothing about them, and that it can do something about.
+/// The signals that end a process by default and that can be caught.
 const FATAL: [i32; 8] = [
     SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
 ];
 
-/// Signals are looked for this often.
+/// How often the thread checks for signals.
 const ATTENTION: Duration = Duration::from_millis(50);
 
-/// A drawing that is not done after this time is held up by the terminal.
+/// The terminal blocks if a drawing takes longer than this.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A full screen. Dropping it gives the terminal back.
+/// A full screen. Dropping it restores the terminal.
 #[derive(Debug)]
 pub(crate) struct Screen {
     terminal: DefaultTerminal,
@@ -41,9 +40,9 @@ pub(crate) struct Screen {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// Held by whoever writes to the terminal.
+    /// Locked by the thread that writes to the terminal.
     writing: Mutex<()>,
-    /// Somebody wants this process to stop until it is resumed.
+    /// Whether a signal asks this process to stop until it is resumed.
     stop: AtomicBool,
 }
 
@@ -54,8 +53,7 @@ impl Screen {
                 "top needs a terminal; use `headcount show` or `headcount metrics` elsewhere",
             ));
         }
-        // Before the terminal is changed, so that there is no moment at which a signal could leave
-        // it so.
+        // Before the terminal is changed, so that at no moment a signal could leave it changed.
         let failed = |error| lost("catching signals for", &error);
         let signals = Signals::new(FATAL.iter().chain(&[SIGTSTP])).map_err(failed)?;
         let shared = Arc::new(Shared::default());
@@ -64,7 +62,7 @@ impl Screen {
             .name("signals".to_owned())
             .spawn(move || attend(signals, &attended))
             .map_err(failed)?;
-        // With a panic hook that gives it back.
+        // With a panic hook that restores it.
         let terminal = ratatui::try_init().map_err(|error| {
             give_back();
             lost("taking", &error)
@@ -78,12 +76,13 @@ impl Screen {
         drawn.map(drop).map_err(|error| lost("drawing on", &error))
     }
 
-    /// Stops this process if a signal has asked for it.
+    /// Stops this process if a signal has asked for that.
     pub(crate) fn obey(&mut self) -> Result<(), Failure> {
-        // Relaxed: nothing else is said by it.
-        match self.shared.stop.swap(false, Ordering::Relaxed) {
-            true => self.stop(),
-            false => Ok(()),
+        // Relaxed: the flag publishes no other data.
+        if self.shared.stop.swap(false, Ordering::Relaxed) {
+            self.stop()
+        } else {
+            Ok(())
         }
     }
 
@@ -103,7 +102,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         let _writing = self.shared.write();
-        // Doing it twice would put what follows over what a panic has said.
+        // The panic hook has done it already. A second time would overwrite the message of the panic.
         if !thread::panicking() {
             give_back();
         }
@@ -115,7 +114,7 @@ impl Shared {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The right to write, unless the one who has it is held up.
+    /// Locks the terminal, unless the thread that has locked it is blocked.
     fn write_soon(&self) -> Option<MutexGuard<'_, ()>> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -128,20 +127,20 @@ impl Shared {
     }
 }
 
-/// Does what signals ask for, until one of them ends this process.
+/// Handles signals until one of them ends this process.
 fn attend(mut signals: Signals, shared: &Shared) {
     loop {
         let gone = is_gone().then_some(SIGHUP);
         for signal in gone.into_iter().chain(signals.pending()) {
             if signal == SIGTSTP {
-                // Relaxed: nothing else is said by it.
+                // Relaxed: the flag publishes no other data.
                 shared.stop.store(true, Ordering::Relaxed);
                 continue;
             }
             let writing = shared.write_soon();
             match &writing {
                 Some(_) => give_back(),
-                // What is written now would wait, too.
+                // A write would block, too.
                 None => drop(disable_raw_mode()),
             }
             // Ends the process as the signal would have.
@@ -151,7 +150,7 @@ fn attend(mut signals: Signals, shared: &Shared) {
     }
 }
 
-/// Whether the terminal was closed at its other end.
+/// Returns whether the terminal was closed at its other end.
 fn is_gone() -> bool {
     let input = stdin();
     let mut fds = [PollFd::new(&input, PollFlags::empty())];
@@ -163,14 +162,14 @@ fn is_gone() -> bool {
     poll(&mut fds, Some(&at_once)).is_ok_and(|_| fds[0].revents().intersects(gone))
 }
 
-/// What to say when the terminal does not do what it is asked.
+/// Returns the failure of an operation on the terminal.
 pub(crate) fn lost(doing: &str, error: &std::io::Error) -> Failure {
     Failure::failed(format!(
         "{doing} the terminal: {error}; use `headcount show` instead"
     ))
 }
 
-/// Nothing more can be done for a terminal that does not take it.
+/// Restores the terminal. Nothing more can be done if that fails.
 fn give_back() {
     let _ = execute!(stdout(), Show);
     ratatui::restore();

@@ -1,8 +1,8 @@
 //! The picture at every size.
 
-use super::super::app::Wish;
+use super::super::app::Action;
 use super::*;
-use crate::reading::Reading;
+use crate::observed::Observed;
 use headcount::{Engine, Table};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -17,10 +17,10 @@ fn app(engines: usize) -> App {
     let table = options.memfd().unwrap();
     let frontend = table.join().unwrap();
     let _permits = frontend.route_many(engines * 3 / 2).unwrap();
-    let reading = || Reading::of(&table, Duration::from_secs(1));
-    let mut app = App::new(reading());
+    let observed = || Observed::of(&table, Duration::from_secs(1));
+    let mut app = App::new(observed());
     let start = Instant::now();
-    (0..40).for_each(|n| app.note(start + Duration::from_millis(n * 2500), reading()));
+    (0..40).for_each(|n| app.note(start + Duration::from_millis(n * 2500), observed()));
     app
 }
 
@@ -67,7 +67,7 @@ fn a_question_is_seen_whole_or_not_asked() {
                 let shown: String = shown.concat();
                 let shown = shown.replace(['\u{2502}', ' '], "");
                 let at = format!("({width} by {height}): {shown}");
-                match app.over {
+                match app.popup {
                     Some(_) => {
                         assert!(shown.contains(verb), "{at}");
                         assert!(shown.contains("8000"), "{at}");
@@ -80,7 +80,7 @@ fn a_question_is_seen_whole_or_not_asked() {
                     None => {
                         assert!(width < 20, "it can be asked {at}");
                         let yes = KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE);
-                        assert_eq!(app.act(&Event::Key(yes)), Wish::Nothing, "{at}");
+                        assert_eq!(app.act(&Event::Key(yes)), Action::Nothing, "{at}");
                         not += 1;
                     }
                 }

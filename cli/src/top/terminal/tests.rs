@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 const PANICS: &str = "top::terminal::tests::panics_halfway_through_a_picture";
 
-/// What runs in the terminal. It has nothing to say without one.
+/// Runs in the terminal of the other test. Without a terminal it does nothing.
 #[test]
 #[ignore = "runs in the terminal of the other test"]
 fn panics_halfway_through_a_picture() {
@@ -64,8 +64,8 @@ fn the_terminal_is_given_back_on_a_panic() {
         thread::sleep(Duration::from_millis(20));
         screen = tmux.run(&["capture-pane", "-p"]);
     }
-    for said in ["hello", "halfway through a picture", "settings are back"] {
-        assert!(screen.contains(said), "no {said:?} in {screen}");
+    for text in ["hello", "halfway through a picture", "settings are back"] {
+        assert!(screen.contains(text), "no {text:?} in {screen}");
     }
     let knows = tmux.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]);
     assert_eq!(knows, "0 1\n", "the screen and the cursor are back");

@@ -69,7 +69,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a question for which there is no room is asked",
         "cli/src/top/draw.rs",
-        &[("        app.over = None;\n", "")],
+        &[("        app.popup = None;\n", "")],
         Catcher::Test("cli", "a_question_is_seen"),
     ),
     fault(
@@ -95,7 +95,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "refusals for one reason are shown as those for another",
-        "cli/src/reading.rs",
+        "cli/src/observed.rs",
         &[(
             "\"engine_tokens\" => \"engines' caps on tokens\"",
             "\"engine_tokens\" => \"engines' caps on requests\"",

@@ -252,7 +252,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "an engine without room for tokens is not full",
-        "cli/src/reading.rs",
+        "cli/src/observed.rs",
         &[(
             "(at(engine.max_in_flight, engine.in_flight) || at(engine.max_tokens, engine.tokens))",
             "at(engine.max_in_flight, engine.in_flight)",
@@ -261,7 +261,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "the spread minds no weight",
-        "cli/src/reading.rs",
+        "cli/src/observed.rs",
         &[(
             "f64::from(e.in_flight) / f64::from(e.weight)",
             "f64::from(e.in_flight)",
@@ -270,7 +270,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "the spread is of all engines",
-        "cli/src/reading.rs",
+        "cli/src/observed.rs",
         &[(
             ".filter(|e| e.state == EngineState::Active)",
             ".filter(|e| e.state != EngineState::Leaving)",

@@ -1,4 +1,4 @@
-//! A table as it was at one look, with what follows from it.
+//! A table as it was read at one moment, and what follows from it.
 
 use crate::table_arg::Watched;
 use crate::warning::Warning;
@@ -6,16 +6,17 @@ use headcount::{Dimensions, EngineState, EngineView, Table, View};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A table as it was at one look.
+/// A table as it was read at one moment.
 #[derive(Clone, Debug)]
-pub(crate) struct Reading {
+pub(crate) struct Observed {
     pub(crate) path: PathBuf,
     pub(crate) dimensions: Dimensions,
     pub(crate) view: View,
     pub(crate) warnings: Vec<Warning>,
 }
 
-impl Reading {
+impl Observed {
+    /// Reads an open table.
     pub(crate) fn of(table: &Table, stale_after: Duration) -> Self {
         let view = table.view();
         Self {
@@ -26,25 +27,28 @@ impl Reading {
         }
     }
 
+    /// Reads the table that lies at the path now.
     pub(crate) fn again(
         watched: &mut Watched,
         stale_after: Duration,
     ) -> Result<Self, headcount::Error> {
-        let mut reading = Self::of(watched.table()?, stale_after);
+        let mut observed = Self::of(watched.table()?, stale_after);
         let elsewhere = watched.frontends_elsewhere();
         if !elsewhere.is_empty() {
-            reading.warnings.insert(0, Warning::other_table(&elsewhere));
+            observed
+                .warnings
+                .insert(0, Warning::other_table(&elsewhere));
         }
-        Ok(reading)
+        Ok(observed)
     }
 
-    /// Whether all frontends that are known of count in this table.
+    /// Whether all known frontends count in this table.
     pub(crate) fn is_linked(&self) -> bool {
         let is_other = |warning: &Warning| matches!(warning, Warning::OtherTable { .. });
         !self.warnings.iter().any(is_other)
     }
 
-    /// Whether engines differ in what they can do.
+    /// Whether an engine has another weight than 1.
     pub(crate) fn has_weights(&self) -> bool {
         self.view.engines.iter().any(|e| e.weight != 1.0)
     }
@@ -54,13 +58,13 @@ impl Reading {
         self.view.engines.iter().any(|e| e.max_tokens.is_some())
     }
 
-    /// Whether what was published is too old for policies.
+    /// Whether the snapshot is too old for policies.
     pub(crate) fn is_stale(&self) -> bool {
         let is_stale = |warning: &Warning| matches!(warning, Warning::StaleSnapshot { .. });
         self.warnings.iter().any(is_stale)
     }
 
-    /// Requests in flight on all engines together.
+    /// Returns the requests in flight on all engines together.
     pub(crate) fn in_flight(&self) -> u64 {
         self.view
             .engines
@@ -69,8 +73,8 @@ impl Reading {
             .sum()
     }
 
-    /// How far the load of the active engines is apart, in requests for each unit of weight. `None`
-    /// for fewer than two.
+    /// Returns the most loaded active engine less the least, in requests for each unit of weight. `None` for fewer
+    /// than two.
     pub(crate) fn spread(&self) -> Option<f64> {
         let active = || {
             self.view
@@ -84,8 +88,8 @@ impl Reading {
         })
     }
 
-    /// How full an engine is, from 0 to 1: of the cap that it is nearer to, or compared with the fullest
-    /// of those without one.
+    /// Returns how full an engine is, from 0 to 1: by the cap that it is nearer to, or compared with the fullest of
+    /// the engines without caps.
     pub(crate) fn fullness(&self, engine: &EngineView) -> f64 {
         let part = |has: u32, of: Option<u32>| match of {
             Some(0) => Some(1.0),
@@ -113,7 +117,7 @@ pub(crate) fn is_full(engine: &EngineView) -> bool {
         && (at(engine.max_in_flight, engine.in_flight) || at(engine.max_tokens, engine.tokens))
 }
 
-/// Why requests were refused, for people.
+/// Returns why requests were refused, in words.
 pub(crate) fn reason_name(reason: &str) -> &str {
     match reason {
         "engine_requests" => "engines' caps on requests",
@@ -125,7 +129,7 @@ pub(crate) fn reason_name(reason: &str) -> &str {
     }
 }
 
-/// What an engine is doing, in one word.
+/// Returns the state of an engine, in one word.
 pub(crate) fn state(engine: &EngineView) -> &'static str {
     match engine.state {
         EngineState::Active if is_full(engine) => "full",
