@@ -94,11 +94,12 @@ pub(crate) fn while_opening(path: &Path) -> io::Result<bool> {
         let mut status = 0;
         // SAFETY: waits for the child of ours; writes to the integer only.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
-        match opening.join().unwrap_or(false) && status == 0 {
-            true => Ok(amid),
-            false => Err(io::Error::other(format!(
+        if opening.join().unwrap_or(false) && status == 0 {
+            Ok(amid)
+        } else {
+            Err(io::Error::other(format!(
                 "the child ended with {status:#x}"
-            ))),
+            )))
         }
     })
 }

@@ -239,11 +239,12 @@ fn caps_hold(table: &Table, operation: Operation, permits: &[Permit]) -> Result<
 fn is_free(table: &Table, cap: u32, in_flight: usize, request: &Request<'_>) -> Result<()> {
     let probe = table.join()?;
     let free = cap as usize - in_flight;
-    match probe.route_many_with(free + 1, request).is_err()
+    if probe.route_many_with(free + 1, request).is_err()
         && probe.route_many_with(free, request).is_ok()
     {
-        true => Ok(()),
-        false => Err(format!("{free} should be free under a cap of {cap}").into()),
+        Ok(())
+    } else {
+        Err(format!("{free} should be free under a cap of {cap}").into())
     }
 }
 

@@ -187,9 +187,10 @@ impl<R: Serialize + DeserializeOwned> Tracee<R> {
         if unsafe { libc::waitpid(self.pid, &raw mut status, 0) } == -1 {
             return Err(io::Error::last_os_error());
         }
-        match libc::WIFSTOPPED(status) {
-            true => Ok(libc::WSTOPSIG(status)),
-            false => Err(io::Error::other(format!("the child ended: {status:#x}"))),
+        if libc::WIFSTOPPED(status) {
+            Ok(libc::WSTOPSIG(status))
+        } else {
+            Err(io::Error::other(format!("the child ended: {status:#x}")))
         }
     }
 }

@@ -66,9 +66,10 @@ impl Asks {
             into.push(Outcome::Placed(counts));
             return;
         }
-        let next = match self.table_has_room(view, &engines) {
-            true => self.least(&engines),
-            false => Vec::new(),
+        let next = if self.table_has_room(view, &engines) {
+            self.least(&engines)
+        } else {
+            Vec::new()
         };
         if next.is_empty() {
             into.push(Outcome::Refused);

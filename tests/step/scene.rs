@@ -154,8 +154,5 @@ pub(crate) fn named<'v>(view: &'v View, name: &str) -> Option<&'v EngineView> {
 
 /// Fails with `what` unless `holds`.
 pub(crate) fn ensure(holds: bool, what: impl FnOnce() -> String) -> Result<()> {
-    match holds {
-        true => Ok(()),
-        false => Err(what().into()),
-    }
+    if holds { Ok(()) } else { Err(what().into()) }
 }

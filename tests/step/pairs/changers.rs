@@ -160,9 +160,10 @@ const FREE: [Free; 8] = [
         first: |table| table.add(Engine::named("0")).map(drop),
         second: |table| table.drain(0),
         then: |drained| {
-            Some(match drained {
-                true => EngineState::Draining,
-                false => EngineState::Active,
+            Some(if drained {
+                EngineState::Draining
+            } else {
+                EngineState::Active
             })
         },
     },

@@ -55,9 +55,10 @@ impl Finish {
     fn options(self) -> Options {
         let options = Table::options().engines(3).max_engines(5);
         let options = options.max_frontends(4).threads(1);
-        match self.table_capped {
-            true => options.max_in_flight(9).max_tokens(9 * TOKENS),
-            false => options,
+        if self.table_capped {
+            options.max_in_flight(9).max_tokens(9 * TOKENS)
+        } else {
+            options
         }
     }
 

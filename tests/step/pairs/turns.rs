@@ -64,9 +64,10 @@ fn point(weight: f32, lead: &mut Lead) -> Result<bool> {
     child.finish()?;
     scene.permits.clear();
     let found = child.report()?;
-    let expected = match is_placed {
-        true => [second, third, first],
-        false => [first, second, third],
+    let expected = if is_placed {
+        [second, third, first]
+    } else {
+        [first, second, third]
     };
     ensure(found == expected, || {
         format!("C7: the turns after it are {found:?}, and should be {expected:?}")
