@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 #[test]
-fn states_say_who_takes_requests() {
+fn states_decide_which_engines_take_requests() {
     let table = TestTable::with_engines(2);
     let frontend = table.join().unwrap();
     let pinned = Request::new().pin(0);
@@ -44,7 +44,7 @@ fn states_say_who_takes_requests() {
 }
 
 #[test]
-fn who_finds_an_engine_down_or_back_does_not_undo_what_was_said_of_it() {
+fn a_probe_that_finds_an_engine_down_or_back_does_not_undo_a_drain() {
     let table = TestTable::with_engines(2);
     let state = || table.view().engines[0].state;
     assert!(!table.up_if_down(0).unwrap());
@@ -68,7 +68,7 @@ fn who_finds_an_engine_down_or_back_does_not_undo_what_was_said_of_it() {
 
 /// However they meet, a drain is the last word.
 #[test]
-fn a_drain_is_never_lost_to_who_finds_the_engine_down() {
+fn a_drain_is_never_lost_to_a_probe_that_finds_the_engine_down() {
     let table = TestTable::with_engines(1);
     let mut rounds = Rounds::new(
         2_000,
@@ -230,7 +230,7 @@ fn a_change_of_an_engine_leaves_what_it_does_not_name() {
 }
 
 #[test]
-fn what_an_engine_cannot_be_is_refused() {
+fn an_engine_with_an_impossible_name_weight_or_cap_is_refused() {
     let table = TestTable::new(&Table::options().engines(2).max_engines(3));
     let add = |engine: Engine| table.add(&engine).unwrap_err();
     // What a terminal would act on need not be ASCII, and a limit in bytes is none in characters.
@@ -299,7 +299,7 @@ fn what_an_engine_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_change_of_the_engine_list_waits_for_nobody_dead() {
+fn a_change_of_the_engine_list_waits_for_no_dead_process() {
     let table = TestTable::with_engines(1);
     let mut rounds = Rounds::new(40, "deaths between an engine's coming and going");
     while rounds.another() {
@@ -384,7 +384,7 @@ fn c8_a_route_under_way_acts_by_a_change_that_has_returned() {
 }
 
 #[test]
-fn c4_one_cap_is_changed_and_the_other_stays_whoever_changes_that() {
+fn c4_a_change_of_one_cap_leaves_the_other_to_another_process() {
     let table = TestTable::new(&Table::options().engine(Engine::named("a").max_tokens(5)));
     let caps = || {
         let view = table.view();

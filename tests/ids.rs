@@ -79,7 +79,7 @@ fn c8_a_change_by_id_leaves_a_newcomer_in_the_same_slot_alone() {
 }
 
 #[test]
-fn c8_who_changes_an_engine_by_its_id_finds_it_in_every_state() {
+fn c8_a_change_by_id_finds_its_engine_in_every_state() {
     let table = TestTable::with_engines(3);
     let id = table.find("2").unwrap();
     let state = || view(&table, 2).state;

@@ -70,7 +70,7 @@ fn p1_route_and_finish_make_no_system_call() {
 }
 
 #[test]
-fn p1_whoever_stops_wherever_the_others_go_on() {
+fn p1_a_process_that_stops_anywhere_keeps_no_other_from_going_on() {
     let table = TestTable::new(&Table::options().engines(2).max_in_flight(1000));
     let mut actors = spawn_all(table.path(), 3);
     let mut worker = Actor::joined(table.path());

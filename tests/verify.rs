@@ -19,19 +19,19 @@ fn damaged(damage: impl FnOnce(&Damage, &TestTable)) -> Verification {
     frontends[1].burst(5);
     let mut publisher = table.publisher().unwrap();
     publisher.publish(&[EngineStats::default(); 4]).unwrap();
-    let looker = Table::open_read_only(table.path()).unwrap();
-    let before = looker.verify().unwrap();
+    let reader = Table::open_read_only(table.path()).unwrap();
+    let before = reader.verify().unwrap();
     assert!(
         before.is_consistent() && before.busy.is_empty(),
         "{before:?}"
     );
-    damage(&Damage::to(&looker, table.path()), &table);
-    let found = looker.verify().unwrap();
+    damage(&Damage::to(&reader, table.path()), &table);
+    let found = reader.verify().unwrap();
     for fault in &found.faults {
         println!("{fault}");
     }
     // The library must live with it, whatever it is.
-    drop((looker.view(), looker.dump().unwrap()));
+    drop((reader.view(), reader.dump().unwrap()));
     found
 }
 
@@ -59,7 +59,7 @@ fn a_wrong_ledger_is_found() {
 }
 
 #[test]
-fn a_ledger_of_nobody_is_found() {
+fn a_ledger_of_no_frontend_is_found() {
     let found = damaged(|damage, _| damage.change("ledgers", 14, 1, |word| word + 3));
     assert_eq!(kinds(&found), [FaultKind::Ledger, FaultKind::Requests]);
     assert!(found.faults[0].at.contains("slot 7"), "{found:?}");
@@ -218,7 +218,7 @@ fn look_for(seconds: u64, table: &Table, mut meanwhile: impl FnMut() -> bool) ->
 #[test]
 fn a_table_in_full_use_is_not_accused() {
     let table = TestTable::new(&Table::options().engines(3).max_in_flight(5000));
-    let looker = Table::open_read_only(table.path()).unwrap();
+    let reader = Table::open_read_only(table.path()).unwrap();
     let mut frontends = spawn_all(table.path(), 3);
     for frontend in &mut frontends {
         frontend.churn(2);
@@ -227,25 +227,25 @@ fn a_table_in_full_use_is_not_accused() {
     others[0].publish_forever();
     others[1].reap_forever();
     others[2].add_and_remove_forever();
-    let looks = look_for(3, &looker, || true);
+    let looks = look_for(3, &reader, || true);
     assert!(looks.conclusive > 0, "nothing could be told: {looks:?}");
     // At rest all of it can be seen.
     frontends.iter_mut().for_each(|frontend| frontend.pause());
     drop(others);
-    let found = looker.verify().unwrap();
+    let found = reader.verify().unwrap();
     assert!(found.is_consistent() && found.busy.is_empty(), "{found:?}");
 }
 
 #[test]
 fn frontends_that_die_in_the_midst_of_an_operation_are_accounted_for() {
     let table = TestTable::with_engines(2);
-    let looker = Table::open_read_only(table.path()).unwrap();
+    let reader = Table::open_read_only(table.path()).unwrap();
     let mut random = Random::seeded();
     let mut frontends = spawn_all(table.path(), 1);
     frontends.iter_mut().for_each(|f| f.churn(2));
     // Each killed while it is routing at full speed; nobody reaps, so what it was in stays.
     let (mut dead, mut in_midst) = (0, 0);
-    let looks = look_for(4, &looker, || {
+    let looks = look_for(4, &reader, || {
         if dead < 40 || in_midst == 0 {
             let mut victim = Actor::start();
             // Opening would reap; joining does as well, and both before the others die below.
@@ -256,7 +256,7 @@ fn frontends_that_die_in_the_midst_of_an_operation_are_accounted_for() {
             victim.kill();
             dead += 1;
             // The first four lanes are those of the one that lives.
-            in_midst += usize::from(lanes_in_midst(&looker).iter().any(|lane| *lane >= 4));
+            in_midst += usize::from(lanes_in_midst(&reader).iter().any(|lane| *lane >= 4));
         }
         dead > 5 && in_midst > 0
     });
@@ -266,7 +266,7 @@ fn frontends_that_die_in_the_midst_of_an_operation_are_accounted_for() {
     // Stopped wherever it is, and so at rest: all of it can be seen, and it is right.
     frontends.iter().for_each(Actor::stop);
     for _ in 0..20 {
-        let found = looker.verify().unwrap();
+        let found = reader.verify().unwrap();
         assert!(found.is_consistent() && found.busy.is_empty(), "{found:?}");
         frontends.iter().for_each(Actor::resume);
         random.pause(500);
@@ -278,17 +278,17 @@ fn frontends_that_die_in_the_midst_of_an_operation_are_accounted_for() {
 #[test]
 fn a_wrong_count_is_found_while_the_table_is_used() {
     let table = TestTable::with_engines(3);
-    let looker = Table::open_read_only(table.path()).unwrap();
+    let reader = Table::open_read_only(table.path()).unwrap();
     let mut frontends = spawn_all(table.path(), 2);
     for frontend in &mut frontends {
         frontend.churn(1);
     }
     // A lost update, as it were: nobody's ledger holds two that no word counts.
-    let damage = Damage::to(&looker, table.path());
+    let damage = Damage::to(&reader, table.path());
     damage.change("ledgers", 200, 1, |word| word + 2);
     let found = (0..200).any(|_| {
         thread::sleep(Duration::from_millis(1));
-        let found = looker.verify().unwrap();
+        let found = reader.verify().unwrap();
         assert!(!found.is_consistent(), "nobody's ledger at least");
         let found = kinds(&found);
         assert!(!found.contains(&FaultKind::Tokens), "{found:?}");

@@ -15,7 +15,7 @@ const READING: [&str; 5] = [
 ];
 
 #[test]
-fn they_change_no_byte_and_reap_nobody() {
+fn reading_commands_change_no_byte_and_reap_no_frontend() {
     let mut scene = Scene::new();
     scene.kill_one();
     let before = fs::read(scene.path()).unwrap();
@@ -27,9 +27,12 @@ fn they_change_no_byte_and_reap_nobody() {
 }
 
 #[test]
-fn they_need_read_permission_only() {
+fn reading_commands_need_read_permission_only() {
     if !is_root() {
-        return skipped("they_need_read_permission_only", "needs another user");
+        return skipped(
+            "reading_commands_need_read_permission_only",
+            "needs another user",
+        );
     }
     let scene = Scene::new();
     let directory = scene.path().parent().unwrap();

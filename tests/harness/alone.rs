@@ -24,8 +24,8 @@ pub struct Ended {
 /// the table and the process ends. A scene that takes too long dies of SIGALRM; one that panics exits
 /// with 101.
 ///
-/// `test` is the name of the calling test. Nothing uses the library before the scene in its process, so
-/// the test may not do so before it calls this.
+/// `test` is the name of the calling test, without its module. Nothing uses the library before the scene in its
+/// process, so the test may not do so before it calls this.
 pub fn alone(
     test: &str,
     table: impl FnOnce() -> TestTable,
@@ -40,9 +40,10 @@ pub fn alone(
     }
     let table = table();
     let program = std::env::current_exe().expect("the test's own program");
+    let path = full_name(&program, test);
     let mut command = Command::new(program);
     command
-        .args(["--exact", test, "--test-threads", "1", "--nocapture"])
+        .args(["--exact", &path, "--test-threads", "1", "--nocapture"])
         .env(SCENE, test)
         .env(PATH, table.path())
         .stdout(Stdio::null());
@@ -82,4 +83,19 @@ pub fn wait(child: i32) -> i32 {
     // SAFETY: waits for a child of ours; writes to the integer only.
     assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
     status
+}
+
+/// The name of a test with its modules, as the program of the tests lists it. Panics if there is no such test: its
+/// scene would not run.
+fn full_name(program: &Path, test: &str) -> String {
+    let mut command = Command::new(program);
+    let listed = command.args(["--list", "--format", "terse"]).output();
+    let listed = listed.expect("lists the tests").stdout;
+    let listed = String::from_utf8(listed).expect("the names of tests are UTF-8");
+    let names = listed
+        .lines()
+        .filter_map(|line| line.strip_suffix(": test"));
+    let mut names = names.filter(|name| name.rsplit("::").next() == Some(test));
+    let name = names.next().unwrap_or_else(|| panic!("no test {test}"));
+    name.to_owned()
 }

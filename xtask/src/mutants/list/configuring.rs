@@ -133,7 +133,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "what a table was configured with does not fit once an operator has changed it",
         "src/table/configuration/difference.rs",
         &[("!configured.has_engines(&self.engines)", "true")],
-        Catcher::Test("deploying", "what_an_operator_changes"),
+        Catcher::Test("deploying", "a_change_by_an_operator"),
     ),
     fault(
         "a cap of the table that was configured does not fit once an operator has changed it",
@@ -142,7 +142,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "self.max_in_flight.load(Ordering::Relaxed) == cap_to_bits(cap)",
             "false",
         )],
-        Catcher::Test("deploying", "what_an_operator_changes"),
+        Catcher::Test("deploying", "a_change_by_an_operator"),
     ),
     fault(
         "a configuration fits after another one was applied",
@@ -151,7 +151,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             ("configured.complete(options);", "let _ = configured;"),
             ("configured.begin(options);", ""),
         ],
-        Catcher::Test("deploying", "what_an_operator_changes"),
+        Catcher::Test("deploying", "a_change_by_an_operator"),
     ),
     fault(
         "a request without tokens needs room for some",
@@ -172,6 +172,6 @@ pub(super) const FAULTS: &[Mutant] = &[
         "two names may look like one",
         "src/table/engine.rs",
         &[("self.name.chars().any(is_invisible)", "false")],
-        Catcher::Test("engines", "what_an_engine_cannot_be"),
+        Catcher::Test("engines", "an_engine_with_an_impossible"),
     ),
 ];

@@ -121,7 +121,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a name may have control characters that are not ASCII",
         "src/table/engine.rs",
         &[("char::is_control", "|c: char| c.is_ascii_control()")],
-        Catcher::Test("engines", "what_an_engine_cannot_be"),
+        Catcher::Test("engines", "an_engine_with_an_impossible"),
     ),
     fault(
         "the length of a name is counted in characters",
@@ -130,7 +130,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "match self.name.len() {",
             "match self.name.chars().count() {",
         )],
-        Catcher::Test("engines", "what_an_engine_cannot_be"),
+        Catcher::Test("engines", "an_engine_with_an_impossible"),
     ),
     fault(
         "tables are taken for alike whose engines differ in their caps on tokens",

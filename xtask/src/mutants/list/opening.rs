@@ -16,7 +16,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "        self.try_lock_range(of_visitor(slot))",
             "        self.try_lock_range(of_frontend(slot))",
         )],
-        Catcher::Test("crashes", "k4_who_opens_waits"),
+        Catcher::Test("crashes", "k4_an_opener_waits"),
     ),
     fault(
         "a joiner stays a visitor",
@@ -47,7 +47,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "            if !self.is_unsettled(locks)? || !pause() {",
             "            if !self.is_unsettled(locks)? || pause() {",
         )],
-        Catcher::Model("k4_who_opens_waits"),
+        Catcher::Model("k4_an_opener_waits"),
     ),
     fault(
         "a joiner becomes the frontend after the slot says so",
@@ -74,7 +74,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a visitor is taken for the frontend",
         REGISTRY,
         &[("holder()? == Some(Holder::Frontend)", "holder()?.is_some()")],
-        Catcher::Test("crashes", "k2_one_who_is_just_being_reaped"),
+        Catcher::Test("crashes", "k2_a_frontend_that_is_just_being_reaped"),
     ),
     fault(
         "a joiner that comes too late is taken for the frontend that died",
@@ -99,7 +99,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "joining does not wait for the reaper of the last place",
         "src/frontend/membership.rs",
         &[("const LOOKS: u32 = 20;", "const LOOKS: u32 = 1;")],
-        Catcher::Test("crashes", "k1_who_joins_waits"),
+        Catcher::Test("crashes", "k1_a_joiner_waits"),
     ),
     fault(
         "the process that created a table has no lock file to reap with",
@@ -108,7 +108,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "        table.reap()?; // finds none dead, and opens the lock file that later reaps use\n",
             "",
         )],
-        Catcher::Test("crashes", "k1_nor_does_reaping"),
+        Catcher::Test("crashes", "k1_reaping_a_table_of_ones_own_making"),
     ),
     fault(
         "a lock outlives an exec",
@@ -150,7 +150,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "variable.push(self.path.as_deref().unwrap_or(Path::new(\"\")));",
             "variable.push(Path::new(\"\"));",
         )],
-        Catcher::Test("file", "those_who_use_a_table"),
+        Catcher::Test("file", "each_user_of_a_table"),
     ),
     fault(
         "a table that was removed is not missed",
@@ -159,7 +159,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "Err(Errno::NOENT | Errno::NOTDIR) => Ok(PathState::Gone),",
             "Err(Errno::NOENT | Errno::NOTDIR) => Ok(PathState::Here),",
         )],
-        Catcher::Test("file", "those_who_use_a_table"),
+        Catcher::Test("file", "each_user_of_a_table"),
     ),
     fault(
         "any file at the path is the table",
@@ -168,13 +168,13 @@ pub(super) const FAULTS: &[Mutant] = &[
             "if (found.st_dev, found.st_ino) == self.identity() =>",
             "if found.st_ino > 0 =>",
         )],
-        Catcher::Test("file", "those_who_use_a_table"),
+        Catcher::Test("file", "each_user_of_a_table"),
     ),
     fault(
         "a link at the path is followed",
         PATH,
         &[("rustix::fs::lstat(path)", "rustix::fs::stat(path)")],
-        Catcher::Test("file", "those_who_use_a_table"),
+        Catcher::Test("file", "each_user_of_a_table"),
     ),
     fault(
         "a path is looked for from where the process is by now",
@@ -183,7 +183,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "let absolute = std::path::absolute(path).map_err(|e| At(path).failed(\"locating\", e))?;",
             "let absolute = path.to_owned();",
         )],
-        Catcher::Test("file", "those_who_use_a_table"),
+        Catcher::Test("file", "each_user_of_a_table"),
     ),
     fault(
         "verify does not look at the path",
@@ -192,13 +192,13 @@ pub(super) const FAULTS: &[Mutant] = &[
             "            && state.is_split()\n",
             "            && !state.is_split() && state.is_split()\n",
         )],
-        Catcher::Test("file", "those_who_use_a_table"),
+        Catcher::Test("file", "each_user_of_a_table"),
     ),
     fault(
         "a reaper does not look at the path",
         "src/table/reaper.rs",
         &[(".or_else(|| table.path_trouble())", "")],
-        Catcher::Test("file", "those_who_use_a_table"),
+        Catcher::Test("file", "each_user_of_a_table"),
     ),
     fault(
         "a table that was replaced is forgotten while frontends live in it",
@@ -282,6 +282,6 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a pipe of a table's name is waited for",
         OPEN,
         &[("OFlags::NOFOLLOW | OFlags::NONBLOCK", "OFlags::NOFOLLOW")],
-        Catcher::Test("file", "f2_what_is_no_table"),
+        Catcher::Test("file", "f2_a_file_that_is_no_table"),
     ),
 ];

@@ -1,12 +1,12 @@
-//! K3: what a forked child has of its parent, however and whenever it was forked.
+//! K3: forks without fork handlers, and forks with the handlers of other libraries.
 
-use headcount::{Error, Frontend, Permit, Policy, RouteError, Table};
+use crate::{descriptors, kill_self};
+use headcount::{Permit, Table};
 use headcount_tests::{
-    TestTable, alone, eventually, fork, in_flight, is_running, skipped, succeeds_alone, wait,
+    TestTable, alone, eventually, fork, in_flight, is_running, succeeds_alone, wait,
 };
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
@@ -26,12 +26,6 @@ fn fork_without_handlers() -> i32 {
     }
     assert!(child > 0, "forks");
     child as i32
-}
-
-fn kill_self() -> ! {
-    // SAFETY: this process is a scene that is to die.
-    unsafe { libc::raise(libc::SIGKILL) };
-    unreachable!("killed")
 }
 
 /// Where a scene that is to die says which children it leaves.
@@ -178,77 +172,6 @@ fn k3_children_without_fork_handlers_keep_no_lock_that_is_just_taken() {
     assert_reaped_beside_its_children(&table, held.parse().unwrap());
 }
 
-/// How many descriptors of a process lead to the file at `path`.
-fn descriptors(pid: i32, path: &Path) -> usize {
-    let all = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
-    all.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok())
-        .filter(|target| target == path)
-        .count()
-}
-
-#[test]
-fn k3_a_child_has_none_of_its_parents_lock_files() {
-    let name = "k3_a_child_has_none_of_its_parents_lock_files";
-    let table = || TestTable::with_engines(1);
-    succeeds_alone(name, table, |path| {
-        let own = || descriptors(std::process::id() as i32, path);
-        let table = Table::open(path).unwrap();
-        let _frontend = table.join().unwrap();
-        let _publisher = table.publisher().unwrap();
-        assert_eq!(own(), 2, "the table's own and the spare one for reaps");
-        let child = fork(|| own() as i32 - 1);
-        assert_eq!(wait(child), 0, "the child has the table's own");
-    });
-}
-
-/// A way to route.
-type Way = fn(&Frontend) -> Result<Vec<Permit>, RouteError>;
-
-#[test]
-fn k3_a_fork_inside_a_policy_counts_nothing_in_the_child() {
-    static FORK: AtomicBool = AtomicBool::new(false);
-    static CHILD: AtomicI32 = AtomicI32::new(-1);
-    let name = "k3_a_fork_inside_a_policy_counts_nothing_in_the_child";
-    succeeds_alone(
-        name,
-        || TestTable::with_engines(1),
-        |path| {
-            let table = Table::open(path).unwrap();
-            let frontend = table.join().unwrap();
-            let forking = frontend.clone().with_policy(Policy::custom(|_| {
-                if FORK.swap(false, Ordering::SeqCst) {
-                    // SAFETY: the child ends below.
-                    CHILD.store(unsafe { libc::fork() }, Ordering::SeqCst);
-                }
-                0.0
-            }));
-            let held = frontend.route().unwrap();
-            let ways: [Way; 3] = [
-                |frontend| frontend.route().map(|permit| vec![permit]),
-                |frontend| frontend.route_many(2),
-                // More than there is room for.
-                |frontend| frontend.route_many(usize::MAX),
-            ];
-            for way in ways {
-                FORK.store(true, Ordering::SeqCst);
-                let routed = way(&forking);
-                if CHILD.load(Ordering::SeqCst) == 0 {
-                    let is_told = matches!(routed, Err(RouteError::Forked));
-                    // SAFETY: ends this child.
-                    unsafe { libc::_exit(i32::from(!is_told)) };
-                }
-                let child = CHILD.swap(-1, Ordering::SeqCst);
-                assert_eq!(wait(child), 0, "the child is told, in all ways");
-                let own = routed.map_or(0, |permits| permits.len() as u32);
-                assert_eq!(in_flight(&table), [1], "{own} were the parent's own");
-            }
-            drop(held);
-            assert_eq!(in_flight(&table), [0]);
-            assert!(table.verify().unwrap().faults.is_empty());
-        },
-    );
-}
-
 #[test]
 fn k3_a_child_joins_in_a_fork_handler_that_runs_before_ours() {
     static TABLE: OnceLock<Table> = OnceLock::new();
@@ -289,57 +212,6 @@ fn k3_a_child_joins_in_a_fork_handler_that_runs_before_ours() {
             assert_eq!(table.reap().unwrap().frontends, 1, "the child's");
             drop(held);
             assert_eq!(in_flight(&table), [0]);
-        },
-    );
-}
-
-#[test]
-fn k3_a_child_asks_its_copy_of_a_reaper_and_drops_it() {
-    let name = "k3_a_child_asks_its_copy_of_a_reaper_and_drops_it";
-    succeeds_alone(
-        name,
-        || TestTable::with_engines(1),
-        |path| {
-            let table = Table::open(path).unwrap();
-            let reaper = Arc::new(table.reap_every(Duration::from_millis(1)).unwrap());
-            let stop = AtomicBool::new(false);
-            // In a child, whether that thread was asking at the fork.
-            let asking = AtomicBool::new(false);
-            let mut amid = 0;
-            thread::scope(|scope| {
-                scope.spawn(|| {
-                    while !stop.load(Ordering::SeqCst) {
-                        asking.store(true, Ordering::SeqCst);
-                        assert_eq!(reaper.last_error(), None);
-                        asking.store(false, Ordering::SeqCst);
-                    }
-                });
-                for _ in 0..300 {
-                    let child = fork(|| match reaper.last_error() {
-                        None => i32::from(asking.load(Ordering::SeqCst)),
-                        Some(_) => 2,
-                    });
-                    let status = wait(child);
-                    let answered = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) < 2;
-                    assert!(answered, "the child is answered: {status:#x}");
-                    amid += libc::WEXITSTATUS(status);
-                }
-                stop.store(true, Ordering::SeqCst);
-            });
-            assert!(amid > 10, "only {amid} forks while another thread asked");
-            // A copy that a child drops.
-            let reaper = Arc::into_inner(reaper).unwrap();
-            let mut reaper = Some(reaper);
-            let child = fork(|| {
-                drop(reaper.take());
-                0
-            });
-            assert_eq!(
-                wait(child),
-                0,
-                "the child does not wait for a thread that it does not have"
-            );
-            drop(reaper);
         },
     );
 }
@@ -406,102 +278,6 @@ fn k3_a_fork_that_waits_for_another_librarys_lock_keeps_no_call_waiting() {
                 TAKEN.store(false, Ordering::SeqCst);
                 assert_eq!(wait(forks.join().unwrap()), 0);
             });
-        },
-    );
-}
-
-/// On overlayfs a mapping keeps another file than the one that was opened.
-#[test]
-fn k2_a_frontend_lives_on_file_systems_whose_mappings_keep_no_locks() {
-    let name = "k2_a_frontend_lives_on_file_systems_whose_mappings_keep_no_locks";
-    succeeds_alone(
-        name,
-        || TestTable::with_engines(1),
-        |path| {
-            let directory = path.parent().unwrap();
-            let Some(mount) = overlay(directory) else {
-                return skipped(name, "overlayfs cannot be mounted here");
-            };
-            let table = Table::options().engines(1).max_frontends(1);
-            let table = table.create(mount.join("table")).unwrap();
-            let permit = table.join().unwrap().route().unwrap();
-            let publisher = table.publisher().unwrap();
-            let other = fork(|| {
-                let other = Table::open(mount.join("table")).unwrap();
-                let is_held = matches!(other.publisher(), Err(Error::PublisherHeld { .. }));
-                let is_full = matches!(other.join(), Err(Error::FrontendsFull { .. }));
-                i32::from(!(is_held && is_full && in_flight(&other) == [1]))
-            });
-            assert_eq!(wait(other), 0, "another process takes them for alive");
-            drop((permit, publisher));
-            assert_eq!(in_flight(&table), [0]);
-            let dies = fork(|| {
-                std::mem::forget(table.join().unwrap().route().unwrap());
-                0
-            });
-            assert_eq!(wait(dies), 0);
-            assert_eq!(
-                table.reap().unwrap().requests,
-                1,
-                "and for dead when they are"
-            );
-        },
-    );
-}
-
-/// Mounts an overlay below `directory`, in a mount namespace of this process's own.
-fn overlay(directory: &Path) -> Option<PathBuf> {
-    // SAFETY: changes the mounts that this process sees, and nothing else.
-    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
-        return None;
-    }
-    let [lower, upper, work, mount] = ["lower", "upper", "work", "mount"].map(|part| {
-        let part = directory.join(part);
-        std::fs::create_dir(&part).unwrap();
-        part
-    });
-    let (lower, upper, work) = (lower.display(), upper.display(), work.display());
-    let options = format!("lowerdir={lower},upperdir={upper},workdir={work}");
-    let run = |arguments: &[&str]| {
-        let status = Command::new("mount")
-            .args(arguments)
-            .stderr(Stdio::null())
-            .status();
-        status.is_ok_and(|status| status.success())
-    };
-    let mounted = run(&["--make-rprivate", "/"])
-        && run(&[
-            "-t",
-            "overlay",
-            "overlay",
-            "-o",
-            &options,
-            &mount.to_string_lossy(),
-        ]);
-    mounted.then_some(mount)
-}
-
-#[test]
-fn k3_a_child_does_not_act_as_its_parents_deployment_and_does_not_give_it_back() {
-    succeeds_alone(
-        "k3_a_child_does_not_act_as_its_parents_deployment_and_does_not_give_it_back",
-        || TestTable::with_engines(2),
-        |path| {
-            let table = Table::open(path).unwrap();
-            let options = Table::options().engines(1);
-            let mut deployment = Some(table.deploy().unwrap());
-            let child = fork(|| {
-                let applied = deployment.as_ref().unwrap().apply(&options);
-                assert!(matches!(applied, Err(Error::Forked)), "{applied:?}");
-                drop(deployment.take());
-                assert!(matches!(table.apply(&options), Err(Error::Deployed { .. })));
-                0
-            });
-            assert_eq!(wait(child), 0, "the child is refused");
-            assert_eq!(table.view().deployment, Some(std::process::id()));
-            assert_eq!(table.view().engines.len(), 2);
-            let changes = deployment.as_ref().unwrap().apply(&options).unwrap();
-            assert_eq!(changes.removed().collect::<Vec<_>>(), ["1"]);
         },
     );
 }
