@@ -1,5 +1,7 @@
 //! Deliberate faults. Each is put into a copy of the sources, alone, and a model, test or proof must catch it.
 
+#[cfg(test)]
+mod catchers;
 mod fault;
 mod list;
 mod weaken;

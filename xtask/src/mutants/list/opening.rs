@@ -47,7 +47,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "            if !self.is_unsettled(locks)? || !pause() {",
             "            if !self.is_unsettled(locks)? || pause() {",
         )],
-        Catcher::Model("k4_an_opener_waits"),
+        Catcher::Model("k4_who_opens_waits"),
     ),
     fault(
         "a joiner becomes the frontend after the slot says so",
