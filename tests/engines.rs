@@ -1,4 +1,6 @@
 //! Engines come and go while frontends run.
+//!
+//! Rules: docs/contract.md.
 
 use headcount::{
     Engine, EngineState, Error, MAX_IN_FLIGHT, MAX_NAME_LEN, Policy, Request, RouteError, Table,
@@ -66,7 +68,7 @@ fn a_probe_that_finds_an_engine_down_or_back_does_not_undo_a_drain() {
     assert!(matches!(reader.down_if_active(1), Err(Error::ReadOnly)));
 }
 
-/// However they meet, a drain is the last word.
+/// However they meet, the drain stays.
 #[test]
 fn a_drain_is_never_lost_to_a_probe_that_finds_the_engine_down() {
     let table = TestTable::with_engines(1);
@@ -243,7 +245,7 @@ fn an_engine_with_an_impossible_name_weight_or_cap_is_refused() {
         "a\nb",
         "\u{7f}",
         "a\u{9b}2J",
-        // Two names that look alike: a mark at the begin of a file, and a space of no width.
+        // Two names that are shown alike: with a byte order mark, and with a space of no width.
         "\u{feff}a",
         "a\u{200b}",
         // The command's form of a number.
@@ -322,7 +324,7 @@ fn a_change_of_the_engine_list_waits_for_no_dead_process() {
     }
 }
 
-/// Every change that makes engine 0 more attractive, while a route has looked at engine 0 and has not
+/// Every change that makes engine 0 more attractive, while a route has read engine 0 and has not
 /// chosen yet. Once the change has returned, the route acts by it.
 #[test]
 fn c8_a_route_under_way_acts_by_a_change_that_has_returned() {
@@ -368,7 +370,7 @@ fn c8_a_route_under_way_acts_by_a_change_that_has_returned() {
         let (goes_on, may_go_on) = channel::<()>();
         let may_go_on = Mutex::new(may_go_on);
         let least_in_flight = Policy::custom(move |engine| {
-            // The first look at the other engine: engine 0 has been looked at, or passed over.
+            // The first call for the other engine: engine 0 was read before, or passed over.
             if engine.engine.index() == 1 && changes_now.send(()).is_ok() {
                 let _ = may_go_on.lock().unwrap().recv();
             }

@@ -1,5 +1,7 @@
-//! F2, once more: files that are cut, damaged and forged are opened and used by a child process, which
-//! may not die of a signal, hang or panic.
+//! F2: a child process opens and uses files that are cut, damaged and forged. It may not die of a signal, hang or
+//! panic.
+//!
+//! Rules: docs/contract.md.
 
 use headcount::Table;
 use headcount_tests::{Actor, Task, directory};
@@ -110,7 +112,7 @@ proptest! {
 #[test]
 fn f4_two_users_share_a_table_if_both_want_to() {
     if !headcount_tests::is_root() {
-        headcount_tests::skipped("f4_two_users", "only root can be somebody else");
+        headcount_tests::skipped("f4_two_users", "only root can become another user");
         return;
     }
     let directory = directory();

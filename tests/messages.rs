@@ -1,9 +1,9 @@
-//! What people are told: in messages, and in the debug form of handles and options.
+//! The texts for people: messages, and the debug forms of tables, frontends, permits and options.
 
 use headcount::{Engine, Options, Request, RouteError, Table};
 use headcount_tests::{TestTable, ids};
 
-/// What is said to a request that no engine takes.
+/// The message for a request that no engine takes.
 fn unavailable(table: &Table, request: &Request<'_>) -> String {
     let error = table.join().unwrap().route_with(request).unwrap_err();
     assert!(matches!(error, RouteError::Unavailable(_)), "{error}");

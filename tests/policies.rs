@@ -1,4 +1,6 @@
 //! What each policy does with the same loads, and what a request can ask for.
+//!
+//! Rules: docs/contract.md.
 
 use headcount::{
     Engine, EngineId, EngineStats, Frontend, Permit, Policy, Request, RouteError, Table,

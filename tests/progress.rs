@@ -1,4 +1,6 @@
-//! P1: nobody waits for anybody.
+//! P1: no process waits for another.
+//!
+//! Rules: docs/contract.md.
 
 use headcount::{EngineStats, Request, Table};
 use headcount_tests::{Actor, Random, Rounds, TestTable, ids, lanes_in_midst, spawn_all};

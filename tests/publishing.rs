@@ -1,4 +1,6 @@
-//! S1 to S5: what is published is seen whole, stops nobody, and never hides what is in flight.
+//! S1 to S5: a publication is read whole, stops no process, and never hides what is in flight.
+//!
+//! Rules: docs/contract.md.
 
 use headcount::{EngineStats, Error, PackedEngineStats, Policy, Request, Table};
 use headcount_tests::{

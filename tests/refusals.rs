@@ -1,4 +1,6 @@
-//! Which cap refuses, whether waiting can help, and how refusals are counted.
+//! C4 and C5: which cap refuses, whether waiting can help, and how refusals are counted.
+//!
+//! Rules: docs/contract.md.
 
 use headcount::{Cap, Engine, Frontend, Request, RouteError, Table};
 use headcount_tests::{Task, TestTable, ids, spawn_all};

@@ -1,4 +1,6 @@
-//! Threads of one process: who waits for whom, and what happens inside of an operation and at a thread's end.
+//! Threads of one process: which of them wait, and what happens inside an operation and at the end of a thread.
+//!
+//! Rules: docs/contract.md.
 
 use headcount::{Frontend, Permit, Policy, Request, Table};
 use headcount_tests::{TestTable, eventually, fork, in_flight, succeeds_alone, wait};

@@ -191,28 +191,28 @@ fn a_damaged_header_and_file_are_found() {
     assert_eq!(kinds(&found), [FaultKind::Mode]);
 }
 
-/// What many looks at a running table have found.
+/// What many verifications of a running table have found.
 #[derive(Debug, Default)]
-struct Looks {
+struct Verified {
     all: usize,
     conclusive: usize,
 }
 
-/// Looks at a table again and again, which must never look inconsistent: for so long, and for up to a
+/// Verifies a table again and again, which must never be found inconsistent: for so long, and for up to a
 /// minute until `meanwhile` says that it is enough.
-fn look_for(seconds: u64, table: &Table, mut meanwhile: impl FnMut() -> bool) -> Looks {
-    let mut looks = Looks::default();
+fn verify_for(seconds: u64, table: &Table, mut meanwhile: impl FnMut() -> bool) -> Verified {
+    let mut verified = Verified::default();
     let start = Instant::now();
     let mut enough = false;
     while start.elapsed() < Duration::from_secs(if enough { seconds } else { 60 }) {
         enough = meanwhile();
         let found = table.verify().unwrap();
         assert!(found.is_consistent(), "{found:?}");
-        looks.all += 1;
-        looks.conclusive += usize::from(found.busy.is_empty());
+        verified.all += 1;
+        verified.conclusive += usize::from(found.busy.is_empty());
     }
-    println!("{looks:?}");
-    looks
+    println!("{verified:?}");
+    verified
 }
 
 #[test]
@@ -227,8 +227,11 @@ fn a_table_in_full_use_is_not_accused() {
     others[0].publish_forever();
     others[1].reap_forever();
     others[2].add_and_remove_forever();
-    let looks = look_for(3, &reader, || true);
-    assert!(looks.conclusive > 0, "nothing could be told: {looks:?}");
+    let verified = verify_for(3, &reader, || true);
+    assert!(
+        verified.conclusive > 0,
+        "nothing could be told: {verified:?}"
+    );
     // At rest all of it can be seen.
     frontends.iter_mut().for_each(|frontend| frontend.pause());
     drop(others);
@@ -243,9 +246,9 @@ fn frontends_that_die_in_the_midst_of_an_operation_are_accounted_for() {
     let mut random = Random::seeded();
     let mut frontends = spawn_all(table.path(), 1);
     frontends.iter_mut().for_each(|f| f.churn(2));
-    // Each killed while it is routing at full speed; nobody reaps, so what it was in stays.
+    // Each is killed while it routes at full speed. No process reaps, so its operation stays unfinished.
     let (mut dead, mut in_midst) = (0, 0);
-    let looks = look_for(4, &reader, || {
+    let verified = verify_for(4, &reader, || {
         if dead < 40 || in_midst == 0 {
             let mut victim = Actor::start();
             // Opening would reap; joining does as well, and both before the others die below.
@@ -261,7 +264,10 @@ fn frontends_that_die_in_the_midst_of_an_operation_are_accounted_for() {
         dead > 5 && in_midst > 0
     });
     println!("{dead} died, {in_midst} of them in the midst of an operation");
-    assert!(dead > 5 && looks.conclusive > 5, "{dead} died, {looks:?}");
+    assert!(
+        dead > 5 && verified.conclusive > 5,
+        "{dead} died, {verified:?}"
+    );
     assert!(in_midst > 0, "none died in the midst of an operation");
     // Stopped wherever it is, and so at rest: all of it can be seen, and it is right.
     frontends.iter().for_each(Actor::stop);
@@ -283,7 +289,7 @@ fn a_wrong_count_is_found_while_the_table_is_used() {
     for frontend in &mut frontends {
         frontend.churn(1);
     }
-    // A lost update, as it were: nobody's ledger holds two that no word counts.
+    // Like a lost update: the ledger of no frontend holds two requests that no word counts.
     let damage = Damage::to(&reader, table.path());
     damage.change("ledgers", 200, 1, |word| word + 2);
     let found = (0..200).any(|_| {

@@ -1,5 +1,7 @@
-//! Weights: a request goes to the engine of the least `(in_flight + 1) / weight`, so that single requests,
+//! C2 with weights: a request goes to the engine of the least `(in_flight + 1) / weight`, so that single requests,
 //! a few of them and bursts all find the engine that serves them best.
+//!
+//! Rules: docs/contract.md.
 
 use headcount::{Engine, EngineStats, Frontend, Permit, Policy, Request, Table};
 use headcount_tests::{Task, TestTable, ids, spawn_all};

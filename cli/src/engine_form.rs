@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_be_meant_otherwise_is_refused() {
+    fn an_ambiguous_engine_is_refused() {
         for wrong in [
             "",
             "=2",

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sparkline_tells_nothing_from_none() {
+    fn a_sparkline_distinguishes_zero_from_unknown() {
         let values = [None, Some(0.0), Some(5.0), Some(10.0)];
         assert_eq!(sparkline(&values, 10.0), " ▁▅█");
         assert_eq!(sparkline(&[Some(0.0)], 0.0), "▁");

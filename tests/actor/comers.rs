@@ -11,7 +11,7 @@ const FAIR: &str = "fair";
 /// The engine that no other process may change.
 const SPARED: &str = "spared";
 
-/// What has become of them so far.
+/// What has become of these engines so far.
 #[derive(Default)]
 pub(crate) struct Comers {
     /// How often the engine that is to be spared has come and gone.
@@ -27,7 +27,7 @@ impl Comers {
         let seen = Arc::clone(&comers);
         thread::spawn(move || {
             while let Ok(()) = seen.come_and_go(&table) {}
-            // What could not be done is a wrong, too.
+            // A failed call counts as a wrong, too.
             seen.wronged.fetch_add(1, Relaxed);
         });
         comers

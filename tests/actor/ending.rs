@@ -3,7 +3,7 @@
 use headcount_tests::CoreDump;
 use std::io;
 
-/// Crashes with so many bytes of memory in use. Returns if it could not.
+/// Crashes with `bytes` bytes of memory in use. Returns only if a limit cannot be set.
 pub(crate) fn crash(bytes: usize, dump: CoreDump) -> io::Result<()> {
     match dump {
         CoreDump::Whole => limit_of_dumps(libc::RLIM_INFINITY)?,

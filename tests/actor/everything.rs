@@ -1,4 +1,4 @@
-//! Everything that can be done to a table, one after the other, with no care for what comes of it.
+//! Every use of a table, one after the other, whatever its result.
 
 use headcount::{Engine, EngineId, EngineStats, Options, Policy, Request, Table};
 use std::path::Path;

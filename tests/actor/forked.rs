@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// A child that lives on.
 pub(crate) struct Child {
     pub(crate) pid: i32,
-    /// Whether the fork fell into what another thread was doing.
+    /// Whether the fork fell into the operation of another thread.
     pub(crate) amid: bool,
 }
 
 /// Forks a child that lives on with its copies of everything; `amid` is asked of these.
 pub(crate) fn live(amid: impl FnOnce() -> bool) -> io::Result<Child> {
-    // The fork handlers run in the child, so it has to have run before anything can be said of it.
+    // The fork handlers run in the child, so this process waits until the child has run.
     let (mut reader, mut writer) = io::pipe()?;
     // SAFETY: the child only sleeps.
     match unsafe { libc::fork() } {

@@ -52,19 +52,19 @@ fn main() {
     let mut actor = Actor::default();
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { return };
-        let answer = serde_json::from_str(&line)
+        let result = serde_json::from_str(&line)
             .map_err(|error| format!("{line:?} is no task: {error}"))
             .and_then(|task| actor.result(task));
         let mut output = std::io::stdout().lock();
-        let written = serde_json::to_string(&answer).map(|answer| writeln!(output, "{answer}"));
+        let written = serde_json::to_string(&result).map(|answer| writeln!(output, "{answer}"));
         if !matches!(written, Ok(Ok(()))) || output.flush().is_err() {
             return;
         }
     }
 }
 
-/// What is said of a task that was done.
-fn said(answer: impl Serialize) -> Result<Value, Failure> {
+/// Returns the answer to a task that was done.
+fn answer(answer: impl Serialize) -> Result<Value, Failure> {
     Ok(serde_json::to_value(answer)?)
 }
 
@@ -95,7 +95,7 @@ impl Actor {
                 let frontend = self.table()?.join()?;
                 let slot = frontend.slot();
                 self.frontend = Some(frontend);
-                return said(slot);
+                return answer(slot);
             }
             Task::Leave => {
                 self.permits.clear();
@@ -107,25 +107,25 @@ impl Actor {
                 let permit = self.frontend()?.route_with(&request)?;
                 let engine = permit.engine().index();
                 self.permits.push(permit);
-                return said(engine);
+                return answer(engine);
             }
             Task::Burst { requests, tokens } => {
                 let permits = self.burst(requests, tokens)?;
-                return said(self.keep(permits)?);
+                return answer(self.keep(permits)?);
             }
             Task::RouteMany { requests } => {
                 let permits = self.frontend()?.route_many(requests)?;
-                return said(self.keep(permits)?);
+                return answer(self.keep(permits)?);
             }
             Task::FinishAll => self.permits.clear(),
-            Task::Held => return said(self.count(&self.permits, |_| 1)?),
-            Task::HeldTokens => return said(self.count(&self.permits, Permit::tokens)?),
+            Task::Held => return answer(self.count(&self.permits, |_| 1)?),
+            Task::HeldTokens => return answer(self.count(&self.permits, Permit::tokens)?),
             Task::BreakTies { requests } => {
                 let mut wins = vec![0_u32; self.engines()?];
                 for _ in 0..requests {
                     wins[self.frontend()?.route()?.engine().index()] += 1;
                 }
-                return said(wins);
+                return answer(wins);
             }
             Task::Churn { threads } => self.churn = Some(Churn::start(self.frontend()?, threads)),
             Task::Pause => {
@@ -133,7 +133,7 @@ impl Actor {
                 self.permits.extend(permits);
                 self.work = self.work.and(work);
             }
-            Task::WorkDone => return said(std::mem::take(&mut self.work).0),
+            Task::WorkDone => return answer(std::mem::take(&mut self.work).0),
             Task::BecomePublisher => self.publisher = Some(self.table()?.publisher()?),
             Task::Publish { number } => {
                 let engines = self.engines()?;
@@ -150,19 +150,19 @@ impl Actor {
             Task::OpenForever { path } => forever::open(path),
             Task::AddAndRemoveForever => forever::add_and_remove(self.table()?.clone()),
             Task::AddEngine { name } => {
-                return said(self.table()?.add(Engine::named(name))?.index());
+                return answer(self.table()?.add(Engine::named(name))?.index());
             }
             Task::RemoveEngine { name } => {
                 let table = self.table()?;
                 let found = table.find(&name).ok_or("no such engine")?;
                 table.remove(found)?;
-                return said(found.index());
+                return answer(found.index());
             }
             Task::ComeAndGo => self.comers = Some(Comers::start(self.table()?.clone())),
             Task::CameAndWent => {
-                return said(self.comers.as_ref().ok_or("no engine comes")?.report());
+                return answer(self.comers.as_ref().ok_or("no engine comes")?.report());
             }
-            Task::ForkAndLive => return said(forked::live(|| false)?.pid),
+            Task::ForkAndLive => return answer(forked::live(|| false)?.pid),
             Task::ForkAndUse => {
                 if self.publisher.is_none() {
                     self.publisher = self.table()?.publisher().ok();
@@ -173,16 +173,16 @@ impl Actor {
                 let publisher = self.publisher.as_mut();
                 let (permits, told) = forked::used(&table, frontend, permits, publisher)?;
                 self.permits = permits;
-                return said(told);
+                return answer(told);
             }
             Task::ForkWhileJoining { children } => {
                 let children = forked::while_joining(self.table()?, children)?;
-                return said(ForkedAmid {
+                return answer(ForkedAmid {
                     amid: children.iter().filter(|child| child.amid).count(),
                     children: children.iter().map(|child| child.pid).collect(),
                 });
             }
-            Task::ForkWhileOpening { path } => return said(forked::while_opening(&path)?),
+            Task::ForkWhileOpening { path } => return answer(forked::while_opening(&path)?),
             Task::ForkWhileReaping { children } => {
                 reaping::fork_meanwhile(self.table()?, children)?;
             }
@@ -193,10 +193,10 @@ impl Actor {
             }
             Task::Reap => {
                 let reaped = self.table()?.reap()?;
-                return said((reaped.frontends, reaped.requests));
+                return answer((reaped.frontends, reaped.requests));
             }
-            Task::PathState => return said(format!("{:?}", self.table()?.path_state()?)),
-            Task::ChildHasTable => return said(passed::child_has_table()?),
+            Task::PathState => return answer(format!("{:?}", self.table()?.path_state()?)),
+            Task::ChildHasTable => return answer(passed::child_has_table()?),
             Task::ChildInherits { path } => passed::child_inherits(path.as_deref())?,
             Task::ReapEvery { milliseconds } => {
                 let period = Duration::from_millis(milliseconds);
@@ -204,14 +204,14 @@ impl Actor {
             }
             Task::ReaperError => {
                 let reaper = self.reaper.as_ref().ok_or("no reaper")?;
-                return said(reaper.last_error());
+                return answer(reaper.last_error());
             }
             Task::Crash { bytes, dump } => ending::crash(bytes, dump)?,
             Task::ChangeDirectory { directory } => std::env::set_current_dir(directory)?,
             Task::StartSleep => {
                 let mut sleep = Command::new("sleep");
                 let sleep = sleep.arg("60").stdin(Stdio::null()).stdout(Stdio::null());
-                return said(sleep.spawn()?.id());
+                return answer(sleep.spawn()?.id());
             }
             Task::ExecSleep => {
                 let mut sleep = Command::new("sleep");
@@ -220,7 +220,7 @@ impl Actor {
             Task::RouteWithoutSystemCalls { times } => {
                 forked::without_system_calls(self.frontend()?, times)?;
             }
-            Task::At { time, task } => return said(at(time, || self.result(*task))),
+            Task::At { time, task } => return answer(at(time, || self.result(*task))),
         }
         Ok(Value::Null)
     }

@@ -60,7 +60,7 @@ fn a_living_table_comes_to_a_list_and_each_change_is_said() {
         engines,
         [
             ("gpu-0", EngineState::Active, 2.0, 3, Some(8)),
-            // Whose drain is left to the one who drained it.
+            // A drain stays until the operator ends it.
             ("gpu-1", EngineState::Draining, 1.0, 3, Some(64)),
             ("gpu-2", EngineState::Leaving, 1.0, 3, None),
             ("new", EngineState::Active, 1.0, 0, Some(8)),
@@ -121,7 +121,7 @@ fn a_table_that_serves_a_deployment_is_left_to_it() {
     let view = table.view();
     assert_eq!((view.engines.len(), view.max_in_flight), (1, None));
     assert_eq!(view.engines[0].name, "a");
-    // The same disturbs nothing, and neither does a look.
+    // To apply the same changes nothing, and neither does a dry run.
     assert_eq!(
         apply(table.path(), &["-e", "a"]).fine(),
         "nothing to change\n"
@@ -185,7 +185,7 @@ fn a_list_that_cannot_be_changes_nothing() {
 }
 
 #[test]
-fn engines_for_which_there_is_no_slot_yet_are_said_to_be_missing() {
+fn engines_for_which_there_is_no_slot_yet_are_reported_as_missing() {
     let options = Table::options().engines(2).max_engines(2);
     let table = TestTable::new(&options);
     let frontend = table.join().unwrap();

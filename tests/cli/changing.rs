@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 #[test]
-fn it_creates_a_table_and_removes_it() {
+fn create_and_rm_make_and_remove_a_table() {
     let directory = directory();
     let path = directory.path().join("table");
     let line = "create PATH --engine a=2.5 --engine http://b:1/v1?x=y --frontends 5 --threads 2 \
@@ -55,7 +55,7 @@ fn it_creates_a_table_and_removes_it() {
 }
 
 #[test]
-fn it_does_not_remove_a_table_in_use_unless_forced() {
+fn rm_refuses_a_table_in_use_unless_forced() {
     let mut scene = Scene::new();
     let pid = scene.frontends[0].pid();
     let said = on(scene.path(), "rm PATH").refused(1);
@@ -200,7 +200,7 @@ fn all_engines_of_the_largest_table_change_at_once() {
 }
 
 #[test]
-fn what_was_done_is_said_though_the_rest_fails() {
+fn changes_that_were_made_are_printed_though_the_rest_fails() {
     for _ in 0..60 {
         let table = TestTable::new(&Table::options().engines(2));
         let second = table.find("1").unwrap();
@@ -243,7 +243,7 @@ fn an_engine_that_is_replaced_before_it_is_changed_is_not_mistaken_for_the_other
         let options = Table::options().engine(Engine::named("a")).max_engines(1);
         let table = TestTable::new(&options);
         let old = table.find("a").unwrap();
-        // The command looks for the engine, and waits for its turn.
+        // The command finds the engine, and waits for the lock.
         let list = hold_the_engine_list(table.path());
         let ran = on_while(table.path(), lines[n], || {
             thread::sleep(Duration::from_millis(60));

@@ -21,7 +21,7 @@ fn colours_are_for_terminals_and_never_with_no_color() {
             let terminal = Terminal::run(80, 24, &line);
             terminal.wait_for_text("gpu-2");
             let screen = terminal.coloured();
-            // Green is said as a colour of its own, or as the third of the palette.
+            // Green is written as a colour of its own, or as the third of the palette.
             let green = ["\x1b[32m", "\x1b[38;5;2m"]
                 .iter()
                 .any(|g| screen.contains(g));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-/// What a run has left.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -25,14 +25,14 @@ impl Ran {
         }
     }
 
-    /// What it printed, having ended well.
+    /// Returns what it printed. Panics if it failed.
     #[track_caller]
     pub(crate) fn fine(self) -> String {
         assert_eq!((self.code, self.err.as_str()), (0, ""), "{}", self.out);
         self.out
     }
 
-    /// What it complained of in one sentence, having ended so.
+    /// Returns its output and the sentence of its error. Panics unless it ended with this status.
     #[track_caller]
     pub(crate) fn refused(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}{}", self.out, self.err);
@@ -93,7 +93,7 @@ pub(crate) fn with_variable(path: &Path, line: &str) -> Ran {
     Ran::of(command.output().expect("starts"))
 }
 
-/// The same as [`on`], as a user who is nobody.
+/// The same as [`on`], as the user nobody.
 pub(crate) fn as_nobody(path: &Path, line: &str) -> Ran {
     let mut command = command();
     command.args(words(path, line)).uid(65534).gid(65534);

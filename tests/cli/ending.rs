@@ -74,7 +74,7 @@ fn no_table_is_3() {
 }
 
 #[test]
-fn what_is_no_file_is_no_table() {
+fn a_path_that_is_no_file_is_no_table() {
     let directory = directory();
     let at = |name| directory.path().join(name);
     fs::create_dir(at("directory")).unwrap();
@@ -99,7 +99,7 @@ fn what_is_no_file_is_no_table() {
 }
 
 #[test]
-fn what_a_terminal_would_act_on_is_not_in_complaints() {
+fn errors_have_nothing_in_them_that_a_terminal_acts_on() {
     let said = on(Path::new("/nowhere/\x1b[2J\u{202e}"), "show PATH").refused(3);
     assert!(!said.contains(['\x1b', '\u{202e}']), "{said:?}");
 }
@@ -165,7 +165,7 @@ fn no_permission_is_3() {
 }
 
 #[test]
-fn what_cannot_be_done_is_1() {
+fn status_1_is_for_what_cannot_be_done() {
     let scene = Scene::new();
     let said = on(scene.path(), "create PATH -e a").refused(1);
     assert!(said.contains("exists"), "{said}");
@@ -233,7 +233,7 @@ fn the_path_may_come_from_the_environment() {
 }
 
 #[test]
-fn help_says_what_it_does() {
+fn help_describes_each_command() {
     let help = run(["--help"]).fine();
     assert!(
         help.contains("HEADCOUNT_TABLE") && help.contains("Exit status"),

@@ -1,4 +1,4 @@
-//! `list`: the tables of a machine, and what only looks like one.
+//! `list`: the tables of a machine, and files that only resemble one.
 
 use crate::command::{as_nobody, on, run};
 use crate::scene::Scene;
@@ -13,7 +13,7 @@ fn listed(path: &std::path::Path) -> Value {
 }
 
 #[test]
-fn tables_are_listed_with_what_is_in_flight_and_who_lives() {
+fn tables_are_listed_with_what_is_in_flight_and_their_processes() {
     let mut scene = Scene::new();
     let place = scene.path().parent().unwrap().to_owned();
     let below = place.join("below");
@@ -45,7 +45,7 @@ fn tables_are_listed_with_what_is_in_flight_and_who_lives() {
     let words: Vec<_> = line.split_whitespace().skip(1).collect();
     let pid = std::process::id().to_string();
     assert_eq!(words, ["3", "9", "1", "1", &pid, &pid], "{text}");
-    // It only looks.
+    // The command only reads.
     assert_eq!(scene.table.in_flight(), [3, 3, 3]);
 }
 
@@ -59,7 +59,7 @@ fn tables_of_this_machine_are_found_without_being_named() {
 }
 
 #[test]
-fn what_cannot_be_opened_is_said_to_be_there() {
+fn a_table_that_cannot_be_opened_is_listed_with_the_error() {
     let directory = directory();
     let at = |name: &str| directory.path().join(name);
     for name in ["damaged", "foreign"] {
@@ -93,7 +93,7 @@ fn what_cannot_be_opened_is_said_to_be_there() {
     assert!(error.contains("belongs to user 65534"), "{tables}");
     let text = on(directory.path(), "list PATH --any-owner").fine();
     assert!(text.contains(at("foreign").to_str().unwrap()), "{text}");
-    // A user who may not read them learns that there is something.
+    // A user without permission to read them learns how many there are.
     fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
     let binary = at("headcount");
     fs::copy(crate::command::binary(), &binary).unwrap();

@@ -266,7 +266,7 @@ fn the_names_are_prometheus_own_and_those_documented() {
 }
 
 #[test]
-fn what_is_no_scrape_is_answered_as_http_does() {
+fn requests_other_than_scrapes_are_answered_by_http_errors() {
     let scene = Scene::new();
     let server = Server::start(&[scene.path()]);
     assert!(server.ask("GET", "/").1.contains("/metrics"));
@@ -286,7 +286,7 @@ fn what_is_no_scrape_is_answered_as_http_does() {
         let mut stream = server.connect();
         stream.write_all(nonsense.as_bytes()).unwrap();
     }
-    // Clients that say nothing, and one that never reads, cost nobody else an answer.
+    // Clients that send nothing, and one that never reads, cost no other client an answer.
     let silent: Vec<_> = (0..20).map(|_| server.connect()).collect();
     let mut deaf = server.connect();
     deaf.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -317,7 +317,7 @@ fn more_connections_than_it_serves_are_closed_and_do_not_end_it() {
 }
 
 #[test]
-fn it_serves_the_table_that_lies_at_the_path() {
+fn metrics_serve_the_table_that_lies_at_the_path() {
     let mut scene = Scene::new();
     let server = Server::start(&[scene.path()]);
     let metrics = server.scrape();

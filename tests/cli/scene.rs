@@ -28,7 +28,7 @@ impl Scene {
         self.table.path()
     }
 
-    /// Kills the second frontend, which nobody reaps.
+    /// Kills the second frontend, which no process reaps.
     pub(crate) fn kill_one(&mut self) -> i32 {
         let victim = self.frontends.pop().expect("two frontends");
         let pid = victim.pid();

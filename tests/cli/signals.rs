@@ -66,10 +66,10 @@ fn the_terminal_is_given_back_on_signals() {
 }
 
 #[test]
-fn it_ends_when_its_terminal_goes_away() {
+fn top_ends_when_its_terminal_goes_away() {
     if !is_there() {
         return skipped(
-            "it_ends_when_its_terminal_goes_away",
+            "top_ends_when_its_terminal_goes_away",
             "tmux is not installed",
         );
     }
@@ -91,9 +91,9 @@ fn it_ends_when_its_terminal_goes_away() {
 }
 
 #[test]
-fn it_stops_and_goes_on() {
+fn top_stops_and_goes_on() {
     if !is_there() {
-        return skipped("it_stops_and_goes_on", "tmux is not installed");
+        return skipped("top_stops_and_goes_on", "tmux is not installed");
     }
     let scene = Scene::new();
     let file = scene.path().parent().unwrap().join("pid");

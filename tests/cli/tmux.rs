@@ -1,4 +1,4 @@
-//! A terminal to run things in, and to look at.
+//! A terminal in which programs run, and whose screen can be read.
 
 use headcount_tests::{directory, eventually};
 use std::process::Command;
@@ -86,7 +86,7 @@ impl Terminal {
         let seen = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             eventually(what, || {
                 last = self.screen();
-                // A picture may be caught half drawn; all of it is there if it looks so twice.
+                // A picture may be caught half drawn. It is whole if it is the same twice.
                 right(&last) && self.screen() == last
             });
         }));

@@ -48,7 +48,7 @@ fn the_screen_is_right_at_80_by_24() {
     let Some((scene, terminal)) = watched(80, 24) else {
         return;
     };
-    // The rates are there once there are two looks.
+    // The rates are there once the table was read twice.
     let screen = terminal.wait_for("all of it", |screen| {
         screen.len() == 24
             && screen[5].contains("  0.0   0.0 ")
@@ -77,7 +77,7 @@ fn the_screen_is_right_at_80_by_24() {
             [&format!("gpu-{n}"), "active", "3"],
             "{screen:#?}"
         );
-        // 3 of a cap of 64 is less than a character; 3 where nobody has more is the whole bar.
+        // 3 of a cap of 64 is less than a character; 3 where no engine has more is the whole bar.
         assert!(
             line.contains(if n == 1 {
                 "▍"
@@ -316,7 +316,7 @@ fn keys_sort_pause_and_help() {
     terminal.wait_for_text(&format!("(pid {pid}) is dead and holds 3"));
     terminal.wait_for_text("DEAD");
     let colours = terminal.coloured();
-    // Red is said as a colour of its own, or as the second of the palette.
+    // Red is written as a colour of its own, or as the second of the palette.
     let red = ["\x1b[31m", "\x1b[38;5;1m"];
     assert!(red.iter().any(|red| colours.contains(red)), "{colours:?}");
     fs::remove_file(scene.path()).unwrap();

@@ -230,7 +230,7 @@ fn a_table_of_no_engines_is_created_only_if_that_is_said() {
 }
 
 #[test]
-fn without_a_table_it_says_so_and_how_to_name_one() {
+fn without_a_table_it_says_how_to_name_one() {
     let scene = Scene::new();
     for line in [
         "show",

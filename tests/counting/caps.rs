@@ -45,7 +45,8 @@ fn c5_the_tables_token_cap_is_never_exceeded_by_racing_processes() {
     });
 }
 
-/// Three processes race for `places` places of so many tokens, while we look on.
+/// Three processes race for room for `places` requests of `tokens` tokens each. Stops them again and again, and
+/// checks the caps.
 fn race_for_places(
     options: &headcount::Options,
     places: u32,

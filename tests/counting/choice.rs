@@ -30,13 +30,13 @@ fn c2_the_spread_is_at_most_one_at_every_instant() {
     let table = TestTable::with_engines(7);
     let mut actors = spawn_all(table.path(), 3);
     let mut random = Random::seeded();
-    let mut rounds = Rounds::new(40, "looks amid a burst");
+    let mut rounds = Rounds::new(40, "counts amid a burst");
     while rounds.another() {
         actors
             .iter_mut()
             .for_each(|actor| actor.tell(&Task::burst(2000)));
         random.pause(300);
-        // All of them frozen wherever they are: an instant that can be looked at.
+        // All of them are frozen wherever they are, so that the counts are of one instant.
         actors.iter().for_each(Actor::stop);
         let counts = table.in_flight();
         // Not before its first request, and not after its last.

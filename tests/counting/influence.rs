@@ -21,21 +21,21 @@ fn c8_an_engine_without_room_has_no_say_in_ties() {
         let route = || frontend.route_with(&request).unwrap();
         let pinned = |engine| frontend.route_with(&request.pin(engine)).unwrap();
         for _ in 0..20 {
-            // It is the full one's turn last.
+            // The full engine is the last in the order of ties.
             let _full = (0..3)
                 .map(|_| route())
                 .find(|permit| permit.engine().index() == 0);
             let last = route().engine().index();
             let next = 3 - last;
             {
-                // Now that the full one counts as many as the least loaded one is nobody's tie.
+                // The full engine counts as many as the least loaded one, and still is no part of a tie.
                 let _busy = (pinned(next), pinned(last), pinned(last));
                 assert_eq!(route().engine().index(), next);
             }
             assert_eq!(
                 route().engine().index(),
                 next,
-                "it still is its turn: {request:?}"
+                "the order of ties stays: {request:?}"
             );
         }
     }

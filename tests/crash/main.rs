@@ -105,7 +105,7 @@ fn try_one(operation: Operation, helps: bool, lead: &mut Lead) -> Result<()> {
         work(&survivor, &mut permits)?;
     }
     drop(child);
-    // The survivor goes on before anybody reaps.
+    // The survivor goes on before any process reaps.
     work(&survivor, &mut permits)?;
     table.reap()?;
     counts_are_exact(&table, &permits)?;
@@ -235,7 +235,7 @@ fn caps_hold(table: &Table, operation: Operation, permits: &[Permit]) -> Result<
     Ok(())
 }
 
-/// Fails unless a cap leaves room for just so many requests as are not in flight.
+/// Fails unless a cap leaves room for exactly as many requests as it has above those in flight.
 fn is_free(table: &Table, cap: u32, in_flight: usize, request: &Request<'_>) -> Result<()> {
     let probe = table.join()?;
     let free = cap as usize - in_flight;

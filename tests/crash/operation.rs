@@ -75,7 +75,7 @@ impl Operation {
         format!("{self:?}")
     }
 
-    /// Only every so-manieth instruction is tried of an operation that has very many.
+    /// Returns n if only every n-th instruction is tried, for operations that have very many.
     pub(crate) fn every(self) -> usize {
         match self {
             Self::Apply => 11,

@@ -119,7 +119,7 @@ fn a_frontend_that_leaves_is_neither_shown_nor_reaped() {
 }
 
 #[test]
-fn a_full_table_says_so_and_has_room_again_after_a_death() {
+fn a_full_table_refuses_to_join_and_has_room_again_after_a_death() {
     let table = TestTable::new(&Table::options().engines(1).max_frontends(2));
     let mut actors = spawn_all(table.path(), 2);
     assert!(matches!(

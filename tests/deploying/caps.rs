@@ -106,7 +106,7 @@ fn c5_a_request_without_tokens_needs_no_room_for_any() {
     assert_eq!(frontend.route_many(3).unwrap().len(), 3);
 }
 
-/// Tells those who race to end, also if the test fails.
+/// Ends the racing threads, also if the test fails.
 struct StopsAtLast<'a>(&'a AtomicBool);
 
 impl Drop for StopsAtLast<'_> {

@@ -17,7 +17,7 @@ pub(crate) fn options() -> Options {
     Table::options().engines(4)
 }
 
-/// A finished table's file to be damaged, without anybody who has it open.
+/// Creates a table that no process has open, whose file can be damaged.
 pub(crate) fn left_behind() -> (TempDir, PathBuf) {
     let directory = directory();
     let path = directory.path().join("table");
@@ -25,7 +25,7 @@ pub(crate) fn left_behind() -> (TempDir, PathBuf) {
     (directory, path)
 }
 
-/// The error, whose message must say something to do.
+/// Returns the error, whose message must say what to do.
 pub(crate) fn refused<T: std::fmt::Debug>(result: Result<T, Error>) -> Error {
     let error = result.unwrap_err();
     let message = error.to_string();

@@ -64,7 +64,7 @@ fn f4_a_table_of_another_user_is_refused_unless_asked_for() {
             "f4_a_table_of_another_user (the half with a chown)",
             "only root can chown",
         );
-        // Somebody else's file that is there on every machine.
+        // A file of another user that exists on every machine.
         let other = refused(Table::open_read_only("/etc/passwd"));
         assert!(matches!(other, Error::Owner { found: 0, .. }), "{other:?}");
         return;

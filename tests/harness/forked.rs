@@ -1,4 +1,4 @@
-//! A forked child that does one thing and reports what came of it.
+//! A forked child that does one thing and reports the result.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -18,7 +18,7 @@ pub struct Forked<R> {
 }
 
 impl<R: Serialize + DeserializeOwned> Forked<R> {
-    /// Forks a child that does `act`. What it is to keep, it has to leak.
+    /// Forks a child that does `act`, which leaks whatever the child keeps.
     ///
     /// This process must have one thread, so that the child may do anything.
     pub fn start(act: impl FnOnce() -> R) -> io::Result<Self> {
@@ -45,7 +45,7 @@ impl<R: Serialize + DeserializeOwned> Forked<R> {
         }
     }
 
-    /// Waits until the child has reported or sleeps before that. Says whether it sleeps.
+    /// Waits until the child has reported, or sleeps before it has. Returns whether it sleeps.
     pub fn is_kept_waiting(&self) -> io::Result<bool> {
         loop {
             // In this order: a child that has reported sleeps, too.
@@ -74,7 +74,7 @@ impl<R: Serialize + DeserializeOwned> Forked<R> {
         }
     }
 
-    /// Waits for the report. To be asked for once.
+    /// Waits for the report. To be called once.
     pub fn report(&mut self) -> io::Result<R> {
         told(&mut self.pipe)
     }

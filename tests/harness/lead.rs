@@ -1,4 +1,4 @@
-//! How far a process is led into its operation, and how it is led there quickly.
+//! How far a process is led into its operation, and how it gets there quickly.
 
 use crate::Tracee;
 use serde::Serialize;
@@ -8,8 +8,8 @@ use std::error::Error;
 use std::fmt;
 use std::rc::Rc;
 
-/// The way of an operation that nothing disturbs: where it is before each of its instructions, and how
-/// often it has been there before. Empty on processors for which breakpoints are not written.
+/// The path of an undisturbed operation: for each instruction its address, and how often the operation was there
+/// before. Empty on processors for which breakpoints are not written.
 #[derive(Debug, Default)]
 pub struct Way(Vec<(u64, usize)>);
 
@@ -24,8 +24,8 @@ impl Way {
         Self(way.collect())
     }
 
-    /// From where single steps lead to an instruction: what has been done there, the position, and how
-    /// often it is passed before.
+    /// Returns the best place for a breakpoint before an instruction: how many instructions lead there, the address,
+    /// and how often the operation passes it before.
     fn landmark(&self, instructions: usize) -> Option<(usize, u64, usize)> {
         /// What a breakpoint costs, in steps.
         const STOP: usize = 4;
@@ -65,7 +65,7 @@ pub enum Lead {
     },
 }
 
-/// The child did not come by where it was expected; another one has to be led step by step.
+/// The child did not pass the expected address. Another child has to be led by single steps.
 #[derive(Debug)]
 pub struct Strayed;
 
@@ -78,7 +78,7 @@ impl fmt::Display for Strayed {
 impl Error for Strayed {}
 
 impl Lead {
-    /// To its end.
+    /// Returns a lead to the end.
     pub fn to_the_end() -> Self {
         Self::ToTheEnd {
             instructions: 0,
@@ -86,7 +86,7 @@ impl Lead {
         }
     }
 
-    /// So many instructions of the same way.
+    /// Returns a lead of so many instructions, on the same path.
     pub fn to(&self, instructions: usize) -> Self {
         let way = match self {
             Self::ToTheEnd { way, .. } | Self::Into { way, .. } => Rc::clone(way),
@@ -94,7 +94,7 @@ impl Lead {
         Self::Into { instructions, way }
     }
 
-    /// The same, step by step.
+    /// Returns the same lead by single steps.
     pub fn by_steps(&self) -> Self {
         Self::Into {
             instructions: self.instructions(),
@@ -129,7 +129,7 @@ impl Lead {
                 }
                 while done < *instructions {
                     if !child.step()? {
-                        // Its way is not always equally long.
+                        // The path is not always equally long.
                         let way = Rc::clone(way);
                         *self = Self::ToTheEnd {
                             instructions: done,
@@ -160,7 +160,7 @@ impl Lead {
         matches!(self, Self::ToTheEnd { .. })
     }
 
-    /// How many instructions the child was led.
+    /// Returns how many instructions the child was led.
     pub fn instructions(&self) -> usize {
         match self {
             Self::ToTheEnd { instructions, .. } | Self::Into { instructions, .. } => *instructions,

@@ -1,4 +1,4 @@
-//! What the tests of the contract share: a table of one's own, and processes to act on it.
+//! What the tests of the contract share: a table for each test, and processes that act on it.
 
 mod actor;
 mod alone;
@@ -54,22 +54,22 @@ impl TestTable {
         }
     }
 
-    /// Creates a table of so many engines without caps.
+    /// Creates a table of `count` engines without caps.
     pub fn with_engines(count: usize) -> Self {
         Self::new(&Table::options().engines(count))
     }
 
-    /// Where the table lies.
+    /// Returns the path of the table.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What is in flight on each engine.
+    /// Returns the requests in flight on each engine.
     pub fn in_flight(&self) -> Vec<u32> {
         in_flight(&self.table)
     }
 
-    /// The tokens in flight on each engine.
+    /// Returns the tokens in flight on each engine.
     pub fn tokens(&self) -> Vec<u32> {
         let engines = self.table.view().engines;
         engines.iter().map(|engine| engine.tokens).collect()
@@ -84,19 +84,19 @@ impl Deref for TestTable {
     }
 }
 
-/// What is in flight on each engine of a table.
+/// Returns the requests in flight on each engine of a table.
 pub fn in_flight(table: &Table) -> Vec<u32> {
     let engines = table.view().engines;
     engines.iter().map(|engine| engine.in_flight).collect()
 }
 
-/// The engines that have these numbers.
+/// Returns the ids of the engines that have these numbers.
 pub fn ids<const N: usize>(table: &Table, numbers: [usize; N]) -> [EngineId; N] {
     numbers.map(|number| table.engine_at(number).expect("an engine of that number"))
 }
 
-/// The lanes that are in the midst of an operation, or were when their process was stopped or killed. The
-/// n-th frontend has lanes from n times the lanes of each on.
+/// Returns the lanes that are in the midst of an operation, or were when their process was stopped or killed. With k
+/// lanes a frontend, those of frontend n begin at n * k.
 pub fn lanes_in_midst(table: &Table) -> Vec<usize> {
     let dump = table.dump().expect("dumps the table");
     let lane = |line: &str| {
@@ -106,12 +106,12 @@ pub fn lanes_in_midst(table: &Table) -> Vec<usize> {
     dump.lines().filter_map(lane).collect()
 }
 
-/// The difference between the most and the least loaded.
+/// Returns the difference between the largest count and the least.
 pub fn spread(counts: &[u32]) -> u32 {
     counts.iter().max().unwrap_or(&0) - counts.iter().min().unwrap_or(&0)
 }
 
-/// A new directory, in shared memory where there is some.
+/// Makes a directory, in shared memory if there is any.
 pub fn directory() -> TempDir {
     let shm = Path::new("/dev/shm");
     let parent = if shm.is_dir() { shm } else { Path::new("/tmp") };
@@ -127,28 +127,28 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Whether a process runs. One that has ended and that nobody has waited for does not.
+/// Whether a process runs. A zombie does not.
 pub fn is_running(pid: i32) -> bool {
     !matches!(state(pid), None | Some('Z' | 'X'))
 }
 
-/// What a process is doing, as the kernel says it in one letter. `None` if there is no such process.
+/// Returns the state of a process as one letter, as the kernel has it. `None` if there is no such process.
 pub fn state(pid: i32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before it may hold anything.
     stat.rsplit(") ").next()?.chars().next()
 }
 
-/// Says that a test was skipped, and why, also when the output of tests that pass is not shown.
+/// Reports that a test was skipped, and why, even if the output of tests that pass is hidden.
 pub fn skipped(test: &str, why: &str) {
     use std::io::Write;
     let _ = writeln!(std::io::stderr(), "skipped: {test}: {why}");
 }
 
-/// How long what happens soon may take on a machine that has much else to do.
+/// How long an event that is to happen soon may take on a busy machine.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Waits for something that is to happen soon, and panics if it does not.
+/// Waits for an event that is to happen soon, and panics if it does not.
 pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
     let start = Instant::now();
     while !happened() {
@@ -157,7 +157,7 @@ pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
     }
 }
 
-/// One of two configurations of a hundred engines that differ in everything that can be applied.
+/// Returns one of two configurations of a hundred engines. They differ in everything that can be applied.
 pub fn many_engines(which: u32) -> Options {
     let shared = (0..50).map(|n| {
         headcount::Engine::named(format!("stays-{n}"))

@@ -1,13 +1,13 @@
-//! Whether what was to race has raced: on a machine that is busy, or has few processors, processes that
-//! are told to go at once may go one after the other, and a test of them shows nothing.
+//! Whether processes that had to race did race. On a machine that is busy, or has few processors, they may run one
+//! after the other, and a test of them shows nothing.
 
 use crate::actor::{Actor, Answer, Task, Timed, read};
 use serde::de::DeserializeOwned;
 
-/// So many times the rounds that were asked for are run, if need be, until one of them has fallen into it.
-const PATIENCE: usize = 50;
+/// How many times the planned rounds are run at most, until one of them falls into the race.
+const MOST_TIMES: usize = 50;
 
-/// The time in nanoseconds, by a clock that all processes share.
+/// Returns the time in nanoseconds, by a clock that all processes share.
 pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
@@ -37,7 +37,7 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// At least so many rounds, and more if none of them falls into `what`.
+    /// Plans at least `least` rounds, and more if none of them falls into `what`.
     pub fn new(least: usize, what: &'static str) -> Self {
         Self {
             what,
@@ -47,7 +47,7 @@ impl Rounds {
         }
     }
 
-    /// Whether there is to be another round. Fails if none of very many has fallen into it.
+    /// Returns whether there is to be another round. Fails if none of very many has fallen into `what`.
     pub fn another(&mut self) -> bool {
         let Self {
             what,
@@ -60,7 +60,7 @@ impl Rounds {
             return false;
         }
         assert!(
-            run < least * PATIENCE,
+            run < least * MOST_TIMES,
             "{what}: none of {run} rounds; this test has shown nothing"
         );
         self.run += 1;
@@ -97,7 +97,7 @@ impl Raced<Vec<u32>> {
     }
 }
 
-/// From being told to the start, in nanoseconds: by then all of them have read it, on a quiet machine.
+/// The time from the message to the start, in nanoseconds. On a quiet machine all actors have read it by then.
 const START: u64 = 150_000;
 
 /// Has all of them do a task at the same moment, and waits for their answers.

@@ -1,4 +1,4 @@
-//! Random numbers whose seed is printed, so that a failure can be run again.
+//! Random numbers. The seed is printed, so that a failure can be repeated.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct Random(u64);
 
 impl Random {
-    /// Seeded by `HEADCOUNT_TEST_SEED`, or by the time.
+    /// Starts from `HEADCOUNT_TEST_SEED`, or from the time.
     pub fn seeded() -> Self {
         let seed = std::env::var("HEADCOUNT_TEST_SEED")
             .ok()
@@ -20,7 +20,7 @@ impl Random {
         Self(seed)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -29,7 +29,7 @@ impl Random {
         (z ^ (z >> 31)) % bound
     }
 
-    /// A sleep of up to so many microseconds.
+    /// Sleeps for a random time below so many microseconds.
     pub fn pause(&mut self, microseconds: u64) {
         std::thread::sleep(Duration::from_micros(self.below(microseconds)));
     }

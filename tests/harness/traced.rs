@@ -29,14 +29,14 @@ impl Traced {
         traced
     }
 
-    /// Lets it go on.
+    /// Lets the actor go on.
     pub fn goes_on(self) {}
 
     fn enters_a_lock(&self) -> bool {
         // SAFETY: a C structure of integers, of which zeros are a value.
         let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
         let (request, size) = (libc::PTRACE_GET_SYSCALL_INFO, size_of_val(&info));
-        // SAFETY: writes so many bytes at most, into the structure.
+        // SAFETY: writes at most `size` bytes, into the structure.
         let got = unsafe { libc::ptrace(request, self.pid, size, &raw mut info) };
         assert!(got > 0, "the kernel says what a process has stopped at");
         if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {

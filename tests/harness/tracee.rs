@@ -64,7 +64,7 @@ impl<R: Serialize + DeserializeOwned> Tracee<R> {
         }
     }
 
-    /// Lets the child execute one instruction. False if the operation has ended.
+    /// Lets the child execute one instruction. Returns false if the operation has ended.
     pub fn step(&mut self) -> io::Result<bool> {
         self.go(libc::PTRACE_SINGLESTEP)?;
         match self.wait()? {
@@ -75,7 +75,7 @@ impl<R: Serialize + DeserializeOwned> Tracee<R> {
         Ok(!self.ended)
     }
 
-    /// Which instruction the child executes next. `None` on processors for which this is not written.
+    /// Returns the address of the next instruction. `None` on processors for which this is not written.
     pub fn position(&self) -> io::Result<Option<u64>> {
         #[cfg(target_arch = "x86_64")]
         return self
@@ -85,9 +85,9 @@ impl<R: Serialize + DeserializeOwned> Tracee<R> {
         Ok(None)
     }
 
-    /// Lets the child go on until it has come to an instruction and has passed it so many times, by
-    /// a breakpoint there, which is far quicker than step by step. False if the operation has ended, and
-    /// the child never came there.
+    /// Lets the child go on until it is at an instruction that it has passed `passes` times before, by a breakpoint,
+    /// which is far quicker than single steps. Returns false if the operation has ended, and the child never came
+    /// there.
     #[cfg(target_arch = "x86_64")]
     pub fn run_to(&mut self, position: u64, passes: usize) -> io::Result<bool> {
         const BREAKPOINT: u64 = 0xcc;
@@ -116,7 +116,7 @@ impl<R: Serialize + DeserializeOwned> Tracee<R> {
         Ok(true)
     }
 
-    /// The same, where no breakpoints are written: the child goes on to the end.
+    /// Lets the child go on to the end, on processors for which breakpoints are not written.
     #[cfg(not(target_arch = "x86_64"))]
     pub fn run_to(&mut self, _position: u64, _passes: usize) -> io::Result<bool> {
         self.finish()?;
@@ -157,7 +157,7 @@ impl<R: Serialize + DeserializeOwned> Tracee<R> {
         Ok(())
     }
 
-    /// What the child reports of its operation, which it ends first. To be asked for once.
+    /// Lets the child end its operation, and returns its report. To be called once.
     pub fn report(&mut self) -> io::Result<R> {
         self.finish()?;
         self.go(libc::PTRACE_CONT)?;
@@ -196,7 +196,7 @@ impl<R: Serialize + DeserializeOwned> Tracee<R> {
 }
 
 impl<R> Drop for Tracee<R> {
-    /// SIGKILL, wherever the child is, and waits until it is gone.
+    /// Kills the child wherever it is, and waits until it is gone.
     fn drop(&mut self) {
         crate::forked::kill(self.pid);
     }

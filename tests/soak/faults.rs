@@ -1,4 +1,4 @@
-//! What is done to the processes and the table while frontends are at work.
+//! The faults that are injected into the processes and the table while frontends work.
 
 use headcount::{Engine, Table};
 use headcount_tests::{Actor, Random, spawn_all};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// The processes that may be killed, and what was done so far.
+/// The processes that may be killed, and how often each fault was injected.
 pub(crate) struct Faults {
     table: Table,
     path: PathBuf,
@@ -34,7 +34,7 @@ impl Faults {
         self.victims.iter_mut()
     }
 
-    /// Does one thing.
+    /// Injects one fault.
     pub(crate) fn inject(&mut self, random: &mut Random, survivors: &[Actor]) {
         let kind = match random.below(12) {
             0 | 1 => self.kill(random),
@@ -126,7 +126,7 @@ impl Faults {
 
     fn end_children(&mut self) {
         for child in self.children.drain(..) {
-            // SAFETY: signals a child that an actor has told us of, and that nobody else ends.
+            // SAFETY: signals a child that an actor has told us of, and that no other code ends.
             unsafe { libc::kill(child, libc::SIGKILL) };
         }
     }

@@ -1,5 +1,5 @@
-//! Frontends at full speed, while processes are killed, stopped and forked, publishers die, engines
-//! come and go and caps move. At every pause all permits are counted by hand.
+//! Frontends at full speed, while processes are killed, stopped and forked, publishers die, engines come and go,
+//! and caps change. At every pause the counts are compared with the permits.
 //!
 //! `soak SECONDS`
 
@@ -94,7 +94,7 @@ fn soak(duration: Duration) -> usize {
     drifted
 }
 
-/// Compares the table with the permits of all frontends; says what differs.
+/// Compares the table with the permits of all frontends, and returns the difference.
 fn compare<'a>(table: &Table, frontends: impl Iterator<Item = &'a mut Actor>) -> Option<String> {
     let mut permits = vec![[0; 2]; MAX_ENGINES];
     for frontend in frontends {

@@ -2,8 +2,8 @@
 //!
 //! A child process performs one operation under ptrace. It is led n instructions into it; another
 //! process then does something else, all of it; the child goes on to its end. That for every n from
-//! the first instruction to the last. What came of it is judged by the rule that holds for these two:
-//! mostly, that what has returned is not acted against.
+//! the first instruction to the last. The result is judged by the rule for the two operations: mostly, that
+//! no operation acts against one that has returned.
 //!
 //! `step [EVERY [PAIR]]` tries every EVERYth of the instructions, by default all, of the pairs whose
 //! name contains PAIR, by default all. Fails on a violation, and if a pair never fell into its race.
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What came of the points of a pair.
+/// The results of a pair.
 #[derive(Default)]
 struct Tried {
     points: usize,
@@ -70,12 +70,12 @@ struct Tried {
     violations: usize,
 }
 
-/// Tries a pair at every instruction, and says what came of it.
+/// Tries a pair at every instruction, and prints and returns the results.
 fn try_all(pair: &Pair, every: usize) -> Tried {
     let start = Instant::now();
     let mut tried = Tried::default();
-    // First after the operation, which shows how long it is and what way it goes.
-    // The very first time it goes another way, for want of memory that later ones find.
+    // First after the operation, which shows its length and its path. The very first time it takes another path,
+    // since it allocates memory that later ones find.
     let mut end = Lead::to_the_end();
     let _ = (pair.point)(&mut end);
     end = Lead::to_the_end();
@@ -104,7 +104,7 @@ fn try_all(pair: &Pair, every: usize) -> Tried {
 
 impl Tried {
     fn note(&mut self, pair: &Pair, lead: &Lead, outcome: Result<bool>) {
-        // More would say no more.
+        // Further ones would add nothing.
         const SHOWN: usize = 3;
         self.points += 1;
         match outcome {

@@ -1,4 +1,4 @@
-//! Where a request goes, by the rules as they are documented, and without the code that follows them.
+//! Where a request goes by the documented rules, without the code of the library.
 
 use headcount::{EngineId, EngineState, View};
 
@@ -42,7 +42,7 @@ struct Engine {
 }
 
 impl Asks {
-    /// What may come of `count` requests, one after the other, in a table that looks so.
+    /// Returns the possible outcomes of `count` requests, one after the other, in a table of this view.
     pub(crate) fn outcomes(&self, view: &View, count: usize) -> Vec<Outcome> {
         let engines = view.engines.iter().map(|engine| Engine {
             index: engine.id.index(),

@@ -1,4 +1,4 @@
-//! What stands around the first process: the table, and what others hold of it.
+//! The scene of the first process: the table, and what other processes hold in it.
 
 use crate::Result;
 use headcount::{
@@ -9,7 +9,7 @@ use headcount_tests::Forked;
 /// The tokens of each request.
 pub(crate) const TOKENS: u32 = 10;
 
-/// A table, and this process with its place in it.
+/// A table, and the frontend of this process.
 pub(crate) struct Scene {
     pub(crate) table: Table,
     pub(crate) own: Frontend,
@@ -43,7 +43,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Finishes so many requests of an engine.
+    /// Finishes `count` requests of an engine.
     pub(crate) fn finish(&mut self, engine: usize, count: usize) {
         for _ in 0..count {
             let of_engine = self

@@ -46,7 +46,7 @@ fn warnings_stand_out() {
 }
 
 #[test]
-fn what_is_at_a_cap_is_said_of_requests_and_of_tokens() {
+fn what_is_at_a_cap_is_shown_for_requests_and_for_tokens() {
     let options = Table::options()
         .engine(Engine::named("by-tokens").max_tokens(300))
         .engine(Engine::named("by-none"))

@@ -266,7 +266,7 @@ impl Actor {
         self.ask(&Task::ReaperError)
     }
 
-    /// Crashes with so many bytes of memory. Returns before the process has ended.
+    /// Crashes with `bytes` bytes of memory in use. Returns before the process has ended.
     pub fn crash(&mut self, bytes: usize, dump: CoreDump) {
         self.tell(&Task::Crash { bytes, dump });
     }
@@ -287,7 +287,7 @@ impl Actor {
         self.ends_by(&Task::ExecSleep);
     }
 
-    /// Routes and finishes so many times in a child that may make no system call.
+    /// Routes and finishes `times` times in a child that may make no system call.
     pub fn route_without_system_calls(&mut self, times: usize) {
         self.ask(&Task::RouteWithoutSystemCalls { times })
     }

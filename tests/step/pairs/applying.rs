@@ -249,7 +249,7 @@ fn deployed_meanwhile(lead: &mut Lead) -> Result<bool> {
     if waited {
         other.report()??;
     }
-    // One that waited may have waited for an apply that had yet to look whether there is a deployment.
+    // One that waited may have waited for an apply that had not yet checked for a deployment.
     let fits = match &told {
         Ok(()) => waited || is_done,
         Err(told) => !is_done && told.starts_with("Deployed"),

@@ -90,13 +90,13 @@ const WAITING: [Waiting; 7] = [
     },
 ];
 
-/// A change, and another that waits for nobody and returns at once.
+/// A change, and another that waits for no other process and returns at once.
 struct Free {
     name: &'static str,
     prepare: fn(&Table) -> headcount::Result<()>,
     first: Change,
     second: Change,
-    /// What engine 0 is in the end, by what the second said.
+    /// The final state of engine 0, by whether the second change succeeded.
     then: fn(bool) -> Option<EngineState>,
 }
 
@@ -151,7 +151,7 @@ const FREE: [Free; 8] = [
             table.remove(0)?;
             table.add(Engine::named("new")).map(drop)
         },
-        // Whoever was drained, it was not the new one.
+        // Whichever engine was drained, it was not the new one.
         then: |_| Some(EngineState::Active),
     },
     Free {

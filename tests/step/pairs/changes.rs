@@ -20,7 +20,7 @@ pub(crate) struct Change {
 pub(crate) enum Promise {
     /// No request is placed by what was before it.
     Acted,
-    /// The same; but a request that there was no room for may still be refused, since it looks no more.
+    /// The same, except that a request that found no room may still be refused, since it does not try again.
     Room,
     /// A request that was about to be counted may still be placed by what was before: the engine that it
     /// was to be counted on has not changed, and another one has become less loaded.

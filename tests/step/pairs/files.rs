@@ -1,5 +1,5 @@
-//! F1: a table is created and opened while others create, open and remove it: who opens sees a finished
-//! table or none, and two that create end in one.
+//! F1: a table is created and opened while others create, open and remove it. A process that opens it sees a
+//! finished table or none, and two creators end in one table.
 
 use super::Pair;
 use crate::Result;

@@ -11,7 +11,7 @@ mod publishing;
 mod reaps;
 mod routes;
 mod statistics;
-mod turns;
+mod ties;
 
 use crate::Result;
 use headcount_tests::Lead;
@@ -20,9 +20,9 @@ use headcount_tests::Lead;
 pub(crate) struct Pair {
     /// The operation that is stopped, and the one that is done then: "Route-Drain".
     pub(crate) name: String,
-    /// Only every so-manieth instruction is tried, for operations that have very many.
+    /// n if only every n-th instruction is tried, for operations that have very many.
     pub(crate) every: usize,
-    /// Tries one point. Says whether the second operation came before the first took effect.
+    /// Tries one point. Returns whether the second operation came before the first took effect.
     pub(crate) point: Point,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn all() -> impl Iterator<Item = Pair> {
     [
         routes::pairs(),
         counting::pairs(),
-        turns::pairs(),
+        ties::pairs(),
         reaps::pairs(),
         places::pairs(),
         publishing::pairs(),

@@ -11,7 +11,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-/// The names: so many of one letter.
+/// The length of the names, each of one letter.
 const LENGTH: usize = 200;
 
 /// How much of a name is written where its writer is stopped: some of the words that it is written in.
@@ -212,7 +212,7 @@ fn renamed_while_found(lead: &mut Lead) -> Result<bool> {
     Ok(true)
 }
 
-/// Three processes: while the first looks for what the slot says when its name is half written, the second
+/// Three processes: the first searches for the text that the slot has while its name is half written, and the second
 /// is stopped there. No engine has that name.
 fn half_renamed_while_found(after_death: bool, lead: &mut Lead) -> Result<bool> {
     let scene = scene()?;

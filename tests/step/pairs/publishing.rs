@@ -18,7 +18,7 @@ const ENGINES: usize = 4;
 enum Read {
     View,
     Stats,
-    /// By a request whose policy looks at the statistics of all engines.
+    /// By a request whose policy reads the statistics of all engines.
     Route,
 }
 
@@ -64,7 +64,7 @@ fn publish(publisher: &mut Publisher, number: u32) -> headcount::Result<()> {
     publisher.publish_with(&[stats; ENGINES], [number.into(); 2])
 }
 
-/// What was read, before it is looked at.
+/// What was read, not evaluated yet.
 enum Found {
     View(Box<View>),
     Stats([PackedEngineStats; ENGINES], [u64; 2]),
@@ -113,7 +113,7 @@ impl Reader {
 }
 
 impl Found {
-    /// The numbers of the publications that it is of: one, if it is whole.
+    /// Returns the numbers of the publications that it is of: one, if it is whole.
     fn numbers(&self) -> Vec<u64> {
         let mut numbers: Vec<u64> = match self {
             Self::View(view) => {

@@ -112,7 +112,7 @@ fn reap(lead: &mut Lead, act: impl Fn(&mut Scene) -> Result<()>) -> Result<bool>
     Ok(is_counted)
 }
 
-/// K1: what the dead held is returned once, whoever returns it.
+/// K1: what a dead frontend held is returned once, by whichever reaper.
 fn two_reaps(lead: &mut Lead) -> Result<bool> {
     let scene = scene()?;
     let mut child = reaper(&scene.table)?;
@@ -138,21 +138,21 @@ fn two_reaps(lead: &mut Lead) -> Result<bool> {
 /// What a process sees that has just opened the table: requests in flight, and frontends that died.
 type Seen = (u32, usize);
 
-fn look(table: &headcount::Result<Table>) -> Seen {
+fn view(table: &headcount::Result<Table>) -> Seen {
     let table = table.as_ref().expect("opens");
     let view = table.view();
     let dead = view.frontends.iter().filter(|frontend| !frontend.alive);
     (in_flight(table), dead.count())
 }
 
-/// K4: who opens the table finds it empty of the dead, also while another is reaping: it waits for that,
-/// or helps.
+/// K4: a process that opens the table finds no dead frontend, even while another process reaps: it waits for that
+/// process, or reaps itself.
 fn opened_while_reaped(lead: &mut Lead) -> Result<bool> {
     let scene = scene()?;
     let mut child = reaper(&scene.table)?;
     lead.lead(&mut child)?;
     let is_counted = in_flight(&scene.table) > 0;
-    let mut opener: Forked<Seen> = Forked::start(|| look(&Table::options().from_fd(&scene.table)))?;
+    let mut opener: Forked<Seen> = Forked::start(|| view(&Table::options().from_fd(&scene.table)))?;
     if opener.is_kept_waiting()? {
         child.finish()?;
     }
@@ -167,14 +167,14 @@ fn opened_while_reaped(lead: &mut Lead) -> Result<bool> {
     Ok(is_counted)
 }
 
-/// K4: who opens the table finds it empty of the dead, whatever others do meanwhile.
+/// K4: a process that opens the table finds no dead frontend, whatever others do meanwhile.
 fn open(lead: &mut Lead, act: impl Fn(&mut Scene) -> Result<()>) -> Result<bool> {
     let mut scene = scene()?;
     let mut child: Tracee<Seen> = Tracee::fork(
         || scene.table.clone(),
         |table| Table::options().from_fd(&table),
         |table| {
-            let seen = look(&table);
+            let seen = view(&table);
             std::mem::forget(table);
             seen
         },

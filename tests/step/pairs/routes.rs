@@ -173,7 +173,7 @@ impl Route {
             (Self::Floor, "LowerWeight" | "RaiseWeight") => false,
             // Without tokens there is room under any cap on them.
             (_, "RaiseTokenCap") => self.tokens() > 0,
-            // Of three engines it looks at two.
+            // It compares two of the three engines.
             (Self::PowerOfTwo, "Up" | "UpAfterDeathInUp" | "RaiseCap" | "Add" | "Replace") => false,
             (_, "LastPlaceInTable" | "ApplyLowerTableCap" | "ApplyRaiseTableCap") => {
                 self == Self::TableCapped

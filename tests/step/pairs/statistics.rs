@@ -28,7 +28,7 @@ fn running(table: &Table) -> [u32; 2] {
     stats.map(PackedEngineStats::running)
 }
 
-/// If the newcomer is there, then it is idle, whoever asks.
+/// Fails unless the newcomer, if it is there, is shown as idle by each way to read.
 fn newcomer_is_idle(table: &Table) -> Result<bool> {
     let view = table.view();
     let Some(new) = named(&view, "new") else {

@@ -38,7 +38,7 @@ fn press(app: &mut App, key: char) {
 }
 
 #[test]
-fn it_draws_at_every_size_with_everything_on_it() {
+fn the_picture_is_drawn_at_every_size_with_everything_on_it() {
     for engines in [0, 1, 5, 60] {
         let mut app = app(engines);
         for over in [None, Some('?'), Some('d')] {
@@ -92,7 +92,7 @@ fn a_question_is_seen_whole_or_not_asked() {
 }
 
 #[test]
-fn what_came_of_a_change_is_seen_at_every_size() {
+fn the_result_of_a_change_is_seen_at_every_size() {
     let mut app = app(2);
     for (width, height) in [(20, 1), (20, 2), (20, 5), (50, 12), (120, 30)] {
         app.say("gpu-1 drains".to_owned());

@@ -1,4 +1,4 @@
-//! C7: a turn is used up by a request that was placed by it, and not by an attempt that failed.
+//! C7: a request that is placed moves its engine to the end of the order of ties; a failed attempt does not.
 
 use super::Pair;
 use crate::Result;
@@ -33,7 +33,7 @@ fn three_ties(frontend: &Frontend) -> Vec<usize> {
         .collect()
 }
 
-/// Whose turn is whose depends on the place and on how often it was joined only.
+/// The order of ties depends only on the slot of a frontend and on how often the slot was joined.
 fn order(weight: f32) -> Result<Vec<usize>> {
     let scene = scene(weight)?;
     let mut scout = Forked::start(|| three_ties(&scene.table.join().expect("joins")))?;
@@ -43,7 +43,7 @@ fn order(weight: f32) -> Result<Vec<usize>> {
 fn point(weight: f32, lead: &mut Lead) -> Result<bool> {
     let order = order(weight)?;
     let [first, second, third] = order[..] else {
-        return Err("three engines take turns".into());
+        return Err("three engines tie".into());
     };
     let mut scene = scene(weight)?;
     let mut child: Tracee<Vec<usize>> = Tracee::fork(
@@ -70,7 +70,7 @@ fn point(weight: f32, lead: &mut Lead) -> Result<bool> {
         [first, second, third]
     };
     ensure(found == expected, || {
-        format!("C7: the turns after it are {found:?}, and should be {expected:?}")
+        format!("C7: the ties after it go to {found:?}, and should go to {expected:?}")
     })?;
     drop(child);
     scene.ends_well()?;
