@@ -1,39 +1,39 @@
-//! A table of in-flight counts in the text format of Prometheus.
+//! The metrics of tables of in-flight counts, in the text format of Prometheus.
 //!
-//! `headcount metrics` and `headcount-server` serve the same metrics by this package. docs/cli.md lists them.
+//! `headcount metrics` and `headcount-server` serve these metrics. `docs/cli.md` in the repository lists them.
 
 use headcount::{Dimensions, EngineState, View};
 use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 use std::time::UNIX_EPOCH;
 
-/// One table of a scrape.
+/// A table in a scrape.
 #[derive(Debug)]
 pub struct Sample {
-    /// What the label `table` says.
+    /// The value of the label `table`.
     pub label: String,
-    /// What the table held. `None` if it could not be read.
+    /// The contents of the table. `None` if it could not be read.
     pub contents: Option<Contents>,
 }
 
-/// What a table held at one moment.
+/// The contents of a table at one moment.
 #[derive(Debug)]
 pub struct Contents {
-    /// What changes.
+    /// Its engines, frontends and last publication.
     pub view: View,
-    /// What never changes.
+    /// Its size and limits, which never change.
     pub dimensions: Dimensions,
-    /// Whether all frontends that are known of count in this table.
+    /// Whether all known frontends count in this table, and none in a former table at its path.
     pub is_linked: bool,
 }
 
-/// Metrics of one scrape: made for it, and gone with it, so that nothing outlives what it is of.
+/// The metrics of one scrape. They are made for it and dropped with it, so that no metric outlives its engine.
 struct Scrape<'a> {
     registry: Registry,
     tables: &'a [Sample],
 }
 
 impl Scrape<'_> {
-    /// Every metric says which table it is of.
+    /// Registers gauges. Each metric has the label `table`.
     fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> prometheus::Result<GaugeVec> {
         let gauges = GaugeVec::new(Opts::new(name, help), &[&["table"], labels].concat())?;
         self.registry.register(Box::new(gauges.clone()))?;
@@ -46,13 +46,36 @@ impl Scrape<'_> {
         Ok(counters)
     }
 
-    /// Those that could be looked at, by their labels.
+    /// The tables that could be read, by their labels.
     fn contents(&self) -> impl Iterator<Item = (&str, &Contents)> {
         (self.tables.iter()).filter_map(|t| Some((t.label.as_str(), t.contents.as_ref()?)))
     }
 }
 
-/// The metrics in Prometheus' text format.
+/// Returns the metrics of tables in the text format of Prometheus.
+///
+/// ```
+/// use headcount::Table;
+/// use headcount_metrics::{Contents, Sample, encode};
+///
+/// let table = Table::options().engines(2).memfd()?;
+/// let contents = Contents {
+///     view: table.view(),
+///     dimensions: table.dimensions(),
+///     is_linked: true,
+/// };
+/// let sample = Sample {
+///     label: "llama".to_owned(),
+///     contents: Some(contents),
+/// };
+/// let metrics = encode(&[sample])?;
+/// assert!(metrics.contains("headcount_table_up{table=\"llama\"} 1"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// An error of the encoder, which these metrics do not cause.
 pub fn encode(tables: &[Sample]) -> prometheus::Result<String> {
     let registry = Registry::new();
     let scrape = Scrape { registry, tables };
@@ -201,11 +224,11 @@ fn table(scrape: &Scrape<'_>) -> prometheus::Result<()> {
     let of = |name, help| scrape.gauges(name, help, &[]);
     let up = of(
         "headcount_table_up",
-        "1 if the table can be read, 0 if it cannot; then nothing else is said of it.",
+        "1 if the table can be read, 0 if it cannot; then it has no other metric.",
     )?;
     let linked = of(
         "headcount_table_linked",
-        "1 if all frontends count in this table, 0 if some still do in one that lay at its path before.",
+        "1 if all frontends count in this table, 0 if some still count in a former table at its path.",
     )?;
     let publishes = of(
         "headcount_publisher_alive",
@@ -217,7 +240,7 @@ fn table(scrape: &Scrape<'_>) -> prometheus::Result<()> {
     )?;
     let refusals = scrape.counters(
         "headcount_refusals_total",
-        "Requests refused since the table was created, by the cap that they met, or for want of an engine.",
+        "Requests refused since the table was created, by the cap that refused them, or for lack of an engine.",
         "reason",
     )?;
     let age = of(
@@ -281,17 +304,17 @@ fn table(scrape: &Scrape<'_>) -> prometheus::Result<()> {
     Ok(())
 }
 
-/// A number that was rounded to 32 bits, as it was meant: 0.41, and not 0.41000000059604645.
+/// Widens a number as its shortest decimal form: 0.41, and not 0.41000000059604645.
 fn exact(number: f32) -> f64 {
     number.to_string().parse().unwrap_or(number.into())
 }
 
-/// A name without the characters on which a terminal acts, or which show as nothing.
+/// Replaces each [unprintable](is_unprintable) character of a name by U+FFFD.
 pub fn printable(name: &str) -> String {
     name.replace(is_unprintable, "\u{fffd}")
 }
 
-/// Whether it is a control character, turns the direction of the text after it, or shows as nothing.
+/// Whether a character is a control character, changes the direction of text, or shows as nothing.
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c,
