@@ -3,7 +3,7 @@
 use crate::algorithm::counter::Counter;
 use crate::algorithm::place::Choice;
 use crate::algorithm::primitive::{Atomic, AtomicU64};
-use crate::algorithm::record::lane::Lane;
+use crate::algorithm::record::lane::LaneRecord;
 use crate::algorithm::record::ledger::{Ledger, PLANES};
 use crate::algorithm::record::slot::SlotRecord;
 use crate::algorithm::registry::{Holder, Locks, Registry};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(crate) struct Scene {
     words: Vec<Atomic<Word>>,
     tokens: Vec<Atomic<TokenWord>>,
-    lanes: Vec<Lane>,
+    lanes: Vec<LaneRecord>,
     ledgers: Vec<AtomicU64>,
     anonymous_tags: AtomicU64,
     eras: AtomicU64,
@@ -54,7 +54,7 @@ impl Scene {
             tokens: (0..rows)
                 .map(|_| Atomic::new(TokenWord::zeroed()))
                 .collect(),
-            lanes: (0..lanes).map(|_| Lane::new()).collect(),
+            lanes: (0..lanes).map(|_| LaneRecord::new()).collect(),
             ledgers: (0..rows * lanes * PLANES)
                 .map(|_| AtomicU64::new(0))
                 .collect(),
@@ -145,7 +145,7 @@ impl Scene {
     }
 
     /// The first lane of `slot`.
-    pub(crate) fn lane(&self, slot: usize) -> &Lane {
+    pub(crate) fn lane(&self, slot: usize) -> &LaneRecord {
         &self.lanes[slot * self.lanes_per_slot]
     }
 

@@ -57,7 +57,7 @@
 pub(crate) mod audit;
 mod evidence;
 
-use super::record::lane::{Lane, REASONS};
+use super::record::lane::{LaneRecord, REASONS};
 use super::record::ledger::{Ledger, PLANES, Plane};
 use super::word::{Amount, Era, Intent, LaneId, NO_LANE, RowState, Tag, TokenWord, Word};
 use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering, about_to_write};
@@ -72,7 +72,7 @@ pub(crate) struct Counter<'a> {
     /// One for each row.
     pub(crate) tokens: &'a [Atomic<TokenWord>],
     /// Lane n is at n - 1.
-    pub(crate) lanes: &'a [Lane],
+    pub(crate) lanes: &'a [LaneRecord],
     /// Lane by lane, and plane by plane, `plane_stride` apart; a word for each row.
     pub(crate) ledgers: &'a [AtomicU64],
     pub(crate) plane_stride: usize,
@@ -180,7 +180,7 @@ impl<'a> Counter<'a> {
     }
 
     /// Writes down the tokens of `row`, its own and those in the ledger, before they change.
-    fn write_down_tokens(&self, lane: &Lane, me: LaneId, row: usize) -> (TokenWord, u64) {
+    fn write_down_tokens(&self, lane: &LaneRecord, me: LaneId, row: usize) -> (TokenWord, u64) {
         // Relaxed: settling the word has ordered it. Who brought the tokens up to date was either
         // us, or did so before the "idle" that we have acquired, or before writing the word that we
         // have. So if the word is not overwritten before we do that, then this is its token word.
@@ -337,7 +337,7 @@ impl<'a> Counter<'a> {
         self.words.len() - 1
     }
 
-    fn lane(&self, id: LaneId) -> Option<&'a Lane> {
+    fn lane(&self, id: LaneId) -> Option<&'a LaneRecord> {
         self.lanes.get(usize::from(id.0).checked_sub(1)?)
     }
 

@@ -3,7 +3,7 @@
 use super::access::Access;
 use crate::algorithm::counter::Counter;
 use crate::algorithm::primitive::{Atomic, AtomicU64};
-use crate::algorithm::record::lane::Lane;
+use crate::algorithm::record::lane::LaneRecord;
 use crate::algorithm::record::slot::SlotRecord;
 use crate::algorithm::registry::Registry;
 use crate::algorithm::rows::{Limits, Rows};
@@ -52,7 +52,7 @@ unsafe impl Shared for EngineRecord {}
 // SAFETY: made of the above.
 unsafe impl Shared for SlotRecord {}
 // SAFETY: made of the above.
-unsafe impl Shared for Lane {}
+unsafe impl Shared for LaneRecord {}
 
 const _: () = assert!(size_of::<Atomic<Word>>() == 8 && align_of::<Atomic<Word>>() == 8);
 
@@ -73,7 +73,7 @@ impl Mapping {
                 counter: Counter {
                     words: bytes.section::<Atomic<Word>>(layout.words),
                     tokens: bytes.section::<Atomic<TokenWord>>(layout.tokens),
-                    lanes: bytes.section::<Lane>(layout.lanes),
+                    lanes: bytes.section::<LaneRecord>(layout.lanes),
                     ledgers: bytes.section::<AtomicU64>(layout.ledgers),
                     plane_stride: layout.geometry.plane_stride(),
                     anonymous_tags: &control.anonymous_tags.word,

@@ -50,7 +50,7 @@
 
 use super::Counter;
 use crate::algorithm::primitive::Ordering;
-use crate::algorithm::record::lane::Lane;
+use crate::algorithm::record::lane::LaneRecord;
 use crate::algorithm::record::ledger::Plane;
 use crate::algorithm::word::{Amount, Era, Intent, LaneId, NO_LANE, Tag, TokenWord, Witness, Word};
 
@@ -60,7 +60,7 @@ pub(super) enum WriterState<'a> {
     Complete,
     /// It took effect, and its lane may not have completed it.
     UnderWay {
-        lane: &'a Lane,
+        lane: &'a LaneRecord,
         operation: u64,
         change: Amount,
         tokens_before: TokenWord,
@@ -182,7 +182,7 @@ impl<'a> Counter<'a> {
     pub(super) fn took_effect(
         &self,
         id: LaneId,
-        lane: &Lane,
+        lane: &LaneRecord,
         row: usize,
         tag: Tag,
         seen: Word,
@@ -205,7 +205,7 @@ impl<'a> Counter<'a> {
     /// Ends the era of lane `me`, which is idle.
     #[cold]
     #[inline(never)]
-    pub(super) fn begin_era(&self, me: LaneId, lane: &Lane) {
+    pub(super) fn begin_era(&self, me: LaneId, lane: &LaneRecord) {
         (0..self.words.len()).for_each(|row| self.take_name_off(row, me));
         // Relaxed: made visible by the Release of the next words that the lane writes; who sees one of
         // these must see a count that has begun this era.
@@ -235,7 +235,7 @@ impl<'a> Counter<'a> {
 }
 
 /// Makes known for ever that an operation took effect.
-fn confirm(lane: &Lane, operation: u64) {
+fn confirm(lane: &LaneRecord, operation: u64) {
     // Relaxed: made visible by the Release of the witness or the compare-and-swap that overwrites
     // the evidence; nobody needs it before. A maximum, not a store: a slower helper of an earlier
     // operation must not lower it.

@@ -25,7 +25,7 @@ use crate::algorithm::word::{Amount, ERA_BITS, Era, Intent, TokenWord};
 /// All words but `confirmed` are written by the lane's holder only.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub(crate) struct Lane {
+pub(crate) struct LaneRecord {
     /// The number of the current operation, or of the last one. Only grows.
     pub(in crate::algorithm) operation: AtomicU64,
     pub(in crate::algorithm) intent: Atomic<Intent>,
@@ -60,8 +60,8 @@ pub(crate) const REFUSED_FOR: [&str; REASONS] = [
 /// How many reasons there are for a refusal.
 pub(crate) const REASONS: usize = 5;
 
-impl Lane {
-    pub(crate) const FIELDS: [Field; 11] = fields!(Lane {
+impl LaneRecord {
+    pub(crate) const FIELDS: [Field; 11] = fields!(LaneRecord {
         operation: [Field::number("operation")],
         intent: [Field::new("intent", |found| {
             match found.typed::<Intent>().operation() {
@@ -88,10 +88,10 @@ impl Lane {
     });
 }
 
-const _: () = assert!(words(&Lane::FIELDS) * 8 == 128);
+const _: () = assert!(words(&LaneRecord::FIELDS) * 8 == 128);
 
 #[cfg(loom)]
-impl Lane {
+impl LaneRecord {
     pub(crate) fn new() -> Self {
         use bytemuck::Zeroable;
         let zero = || AtomicU64::new(0);

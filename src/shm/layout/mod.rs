@@ -95,7 +95,7 @@ pub(crate) use lock_bytes::{
     DEPLOYMENT_LOCK, ENGINES_LOCK, FIRST_CANARY_LOCK, PUBLISHER_LOCK, slot_lock,
 };
 
-use crate::algorithm::record::lane::Lane;
+use crate::algorithm::record::lane::LaneRecord;
 use crate::algorithm::record::ledger::{self, PLANES};
 use crate::algorithm::record::slot::SlotRecord;
 use crate::algorithm::record::{self, Field, Found};
@@ -222,7 +222,7 @@ impl Layout {
             token_caps: section(rows, 8),
             engines: section(geometry.max_engines, size_of::<EngineRecord>()),
             slots: section(geometry.max_frontends, size_of::<SlotRecord>()),
-            lanes: section(geometry.all_lanes(), size_of::<Lane>()),
+            lanes: section(geometry.all_lanes(), size_of::<LaneRecord>()),
             ledgers: section(geometry.all_lanes() * ledger, 8),
             publications: section(COPIES * publication, 8),
             size: end.next_multiple_of(LINE),
@@ -258,7 +258,7 @@ impl Layout {
             part("token caps", self.token_caps, &[TOKEN_CAP]),
             part("engines", self.engines, &EngineRecord::FIELDS),
             part("slots", self.slots, &SlotRecord::FIELDS),
-            part("lanes", self.lanes, &Lane::FIELDS),
+            part("lanes", self.lanes, &LaneRecord::FIELDS),
             in_words("ledgers", self.ledgers, ledger),
             in_words("publications", self.publications, publication),
         ];
