@@ -114,9 +114,10 @@ impl<'a> Counter<'a> {
 
     /// One operation of lane `me`: changes `row` by `change` if its word still is `seen`.
     ///
-    /// `me` must be held by the caller, alone. `seen` must come from [`load`](Self::load) or
-    /// [`observe`](Self::observe); caps that were checked against it hold, since the change takes
-    /// effect on that very word or not at all.
+    /// The caller must hold `me`, alone, and must have held it when [`load`](Self::load) or
+    /// [`observe`](Self::observe) returned `seen`: a lane leaves evidence of each word that it is shown, and one that
+    /// it has overwritten itself meanwhile would take the place of newer evidence. Caps that were checked
+    /// against `seen` hold, since the change takes effect on that very word or not at all.
     #[inline(always)] // what is known of the change where it is called makes half of it go away
     pub(crate) fn attempt(&self, me: LaneId, row: usize, seen: Word, change: Amount) -> bool {
         if !self.secure_evidence(row, seen, me) {

@@ -90,6 +90,22 @@ impl Rows<'_> {
         }
     }
 
+    /// Counts a request on an engine that was chosen before lane `me` was entered, if its word still stands.
+    pub(crate) fn place_chosen(
+        &self,
+        me: LaneId,
+        change: Amount,
+        choice: Choice,
+    ) -> Result<usize, Refusal<()>> {
+        let mut choice = Some(choice);
+        self.place(me, change, || {
+            // The lane may have overwritten that word since, for another thread or in the user's own code. So it
+            // is loaded once more: see `attempt`.
+            let stands = |choice: &Choice| self.counter.load(choice.engine) == choice.seen;
+            choice.take().filter(stands).ok_or(())
+        })
+    }
+
     /// One attempt to count a request, within the caps of the table.
     #[inline(never)]
     fn place_within_total(&self, me: LaneId, choice: Choice, change: Amount) -> Result<bool, Full> {

@@ -100,16 +100,9 @@ impl<'a> Operation<'a> {
         chooser: &Chooser<'_>,
         choice: Choice,
     ) -> Result<Option<Placed>, RouteError> {
-        let table = self.membership.table();
-        let mut choice = Some(choice);
-        let placed =
-            table
-                .mapping()
-                .rows()
-                .place(self.lane.id(), Amount::request(chooser.tokens()), || {
-                    choice.take().ok_or(())
-                });
-        match placed {
+        let rows = self.membership.table().mapping().rows();
+        let change = Amount::request(chooser.tokens());
+        match rows.place_chosen(self.lane.id(), change, choice) {
             Ok(engine) => Ok(Some(self.placed(engine, false))),
             Err(Refusal::AtTheTotal(full)) => Err(chooser.saturated(Cap::of_table(full), 1)),
             // Asked again: the word has changed.

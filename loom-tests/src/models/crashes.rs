@@ -5,6 +5,8 @@
 //! survivor to come in between any two accesses of the victim, to help in the middle of an
 //! operation, and to be overtaken once more while it helps.
 
+use crate::algorithm::place::Choice;
+use crate::algorithm::word::Amount;
 use crate::death::live_for;
 use crate::explore::{explore_deaths, explore_two_deaths, race};
 use crate::scene::Scene;
@@ -231,6 +233,43 @@ fn k1_death_with_two_helpers_of_different_operations() {
         permits.extend(helper.join().unwrap());
         scene.reap();
         assert_as_good_as_new(&scene, slots.0, &permits);
+        died
+    });
+}
+
+#[test]
+fn k1_death_in_an_operation_of_which_another_lane_is_shown_the_word_late() {
+    death_and_a_late_choice("death, and a late choice of its word", false);
+}
+
+#[test]
+fn k1_death_in_an_operation_after_one_of_which_another_lane_is_shown_the_word_late() {
+    death_and_a_late_choice("death, and a late choice of the word before", true);
+}
+
+/// A choice is made before its lane is entered, as for a policy of the user's own, and that lane overwrites
+/// the word of a dead lane meanwhile, by which the choice was made, or the word before.
+fn death_and_a_late_choice(name: &str, by_the_word_before: bool) {
+    explore_deaths(name, 0, move |accesses| {
+        let scene = Arc::new(Scene::new(1, 2));
+        let (dead, survivor) = (scene.join(), scene.join());
+        let rows = scene.rows();
+        let choose = || Choice {
+            engine: 0,
+            seen: scene.counter().load(0),
+        };
+        scene.route(dead, 0);
+        let first = choose();
+        let died = live_for(accesses, || scene.route(dead, 0)).is_none();
+        let second = choose();
+        scene.route(survivor, 0);
+        let choice = if by_the_word_before { first } else { second };
+        let lane = scene.registry().lane(survivor, 0);
+        let placed = rows.place_chosen(lane, Amount::request(0), choice);
+        assert!(placed.is_err(), "its word was overwritten");
+        scene.dies(dead);
+        scene.reap();
+        scene.assert_counts(&[(0, 0)]);
         died
     });
 }

@@ -153,4 +153,13 @@ pub(super) const FAULTS: &[Mutant] = &[
         )],
         Catcher::Model("c4_a_place_under"),
     ),
+    fault(
+        "a lane is shown a word that it may have overwritten since",
+        PLACE,
+        &[(
+            "choice.take().filter(stands).ok_or(())",
+            "choice.take().inspect(|choice| _ = stands(choice)).ok_or(())",
+        )],
+        Catcher::Model("k1_death_in_an_operation_after_one"),
+    ),
 ];
