@@ -102,7 +102,7 @@ impl Policy {
     /// A load of one's own. It is called for each engine that may be chosen, at least once for each
     /// request and again when another process was faster, so it should be cheap. It may end permits and
     /// route by another policy; routing by itself would call it again, and again, and so would a change of
-    /// the engines. If it forks, its `route` answers [`Error::Forked`](crate::Error::Forked) in the child.
+    /// the engines. If it forks, its `route` fails with [`RouteError::Forked`](crate::RouteError::Forked) in the child.
     /// An engine whose load is not a number comes last. After some twenty calls that were overtaken, the
     /// loads of the last ones decide.
     ///

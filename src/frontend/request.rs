@@ -41,7 +41,7 @@ impl<'a> Request<'a> {
     }
 
     /// Lets it go to this engine only: the one that has this number when the engine is chosen, or the one of this
-    /// [`EngineId`](crate::EngineId). It is counted there like any other request.
+    /// [`EngineId`]. It is counted there like any other request.
     pub fn pin(mut self, engine: impl Into<EngineSelector>) -> Self {
         self.pin = Some(engine.into());
         self
