@@ -9,7 +9,7 @@ use headcount_tests::{
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Looks at the snapshot; fails if its parts are of different publications. Returns its number.
+/// Reads the snapshot, and returns its number. Fails if its parts are of different publications.
 fn whole(table: &Table) -> u64 {
     let view = table.view();
     let snapshot = view.snapshot.expect("something was published");

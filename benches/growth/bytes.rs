@@ -1,12 +1,12 @@
 //! What tables take on their file system, asked of real files.
 
 use headcount::Table;
-use headcount_yardstick::Failed;
+use headcount_yardstick::MeasureError;
 use serde_json::{Value, json};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-pub(crate) fn of_tables() -> Result<Value, Failed> {
+pub(crate) fn of_tables() -> Result<Value, MeasureError> {
     let directory = tempfile::tempdir_in("/dev/shm")?;
     let size = |engines, frontends, lanes| of_table(directory.path(), engines, frontends, lanes);
     let mut tables = Vec::new();
@@ -48,7 +48,7 @@ fn of_table(
     engines: usize,
     frontends: usize,
     lanes: usize,
-) -> Result<(u64, u64), Failed> {
+) -> Result<(u64, u64), MeasureError> {
     let path = directory.join("table");
     let options = Table::options()
         .max_engines(engines)

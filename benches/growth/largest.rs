@@ -1,7 +1,7 @@
 //! 4,096 engines and 1,024 frontends, each a process: created, joined, used, shown, killed and reaped.
 
 use headcount::Table;
-use headcount_yardstick::{Failed, Processes};
+use headcount_yardstick::{MeasureError, Processes};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -13,7 +13,7 @@ const LANES: usize = 3;
 /// What each frontend has in flight.
 const EACH: usize = 8;
 
-pub(crate) fn used() -> Result<Value, Failed> {
+pub(crate) fn used() -> Result<Value, MeasureError> {
     allow_files()?;
     let directory = tempfile::tempdir_in("/dev/shm")?;
     let path = directory.path().join("largest");
@@ -27,7 +27,7 @@ pub(crate) fn used() -> Result<Value, Failed> {
         Processes::start(FRONTENDS, |_| {
             let frontend = table.join()?;
             let mut permits = Vec::new();
-            Ok(move |_: &[u64]| -> Result<Vec<u64>, Failed> {
+            Ok(move |_: &[u64]| -> Result<Vec<u64>, MeasureError> {
                 permits.extend(frontend.route_many(EACH)?);
                 Ok(vec![permits.len() as u64])
             })
@@ -71,23 +71,23 @@ pub(crate) fn used() -> Result<Value, Failed> {
 }
 
 /// What something returns, and how many milliseconds it took.
-fn timed<T>(what: impl FnOnce() -> Result<T, Failed>) -> Result<(f64, T), Failed> {
+fn timed<T>(what: impl FnOnce() -> Result<T, MeasureError>) -> Result<(f64, T), MeasureError> {
     let start = Instant::now();
     let result = what()?;
     Ok((start.elapsed().as_secs_f64() * 1e3, result))
 }
 
-fn expect(what: &str, found: usize, expected: usize) -> Result<(), Failed> {
+fn expect(what: &str, found: usize, expected: usize) -> Result<(), MeasureError> {
     if found == expected {
         return Ok(());
     }
-    Err(Failed(format!(
+    Err(MeasureError(format!(
         "the largest table shows {found} {what} instead of {expected}"
     )))
 }
 
 /// A line to each frontend is an open file.
-fn allow_files() -> Result<(), Failed> {
+fn allow_files() -> Result<(), MeasureError> {
     let needed = FRONTENDS as u64 * 2 + 100;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|files| files >= needed) {
@@ -98,7 +98,7 @@ fn allow_files() -> Result<(), Failed> {
         maximum: limit.maximum,
     };
     setrlimit(Resource::Nofile, raised).map_err(|error| {
-        Failed(format!(
+        MeasureError(format!(
             "{FRONTENDS} processes need {needed} open files here, which the limit forbids: {error}; \
              see `ulimit -Hn`"
         ))

@@ -10,7 +10,7 @@ mod largest;
 mod times;
 
 use headcount_benches::outcome::tell;
-use headcount_yardstick::Failed;
+use headcount_yardstick::MeasureError;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     tell("growth", run().map(|report| format!("{report:#}")))
 }
 
-fn run() -> Result<Value, Failed> {
+fn run() -> Result<Value, MeasureError> {
     Ok(json!({
         "engines": times::by_engines()?,
         "processes": times::by_processes()?,

@@ -3,8 +3,8 @@
 use headcount::{EngineStats, Publisher, Table};
 use headcount_benches::background::publishing;
 use headcount_yardstick::{
-    Alternation, Contenders, Failed, Processes, SLICE, bare_pair, calm, pressed, route_and_finish,
-    shared_line,
+    Alternation, Contenders, MeasureError, Processes, SLICE, bare_pair, calm, pressed,
+    route_and_finish, shared_line,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -14,7 +14,7 @@ const ROUNDS: usize = 31;
 const LONG_SLICE: Duration = Duration::from_millis(40);
 
 /// By the number of engines; without pressure, and with it, when all statistics are read.
-pub(crate) fn by_engines() -> Result<Value, Failed> {
+pub(crate) fn by_engines() -> Result<Value, MeasureError> {
     let mut tables = Vec::new();
     for power in 0..=12 {
         let engines = 1 << power;
@@ -53,7 +53,7 @@ pub(crate) fn by_engines() -> Result<Value, Failed> {
 }
 
 /// By the number of processes. A process sees `nanoseconds` for each request.
-pub(crate) fn by_processes() -> Result<Value, Failed> {
+pub(crate) fn by_processes() -> Result<Value, MeasureError> {
     let mut rows = Vec::new();
     for count in [1, 2, 3, 4, 6, 8] {
         let tables = [8, 64].map(|engines| (engines, Table::options().engines(engines).memfd()));
@@ -86,7 +86,7 @@ pub(crate) fn by_processes() -> Result<Value, Failed> {
 }
 
 /// By the rate of publications.
-pub(crate) fn by_publications() -> Result<Value, Failed> {
+pub(crate) fn by_publications() -> Result<Value, MeasureError> {
     const ENGINES: usize = 8;
     let mut rows = Vec::new();
     for rate in [10, 100, 1_000, 10_000, 100_000, u64::MAX] {
@@ -120,7 +120,7 @@ pub(crate) fn by_publications() -> Result<Value, Failed> {
 }
 
 /// By what the table has room for, with eight engines in it.
-pub(crate) fn by_table() -> Result<Value, Failed> {
+pub(crate) fn by_table() -> Result<Value, MeasureError> {
     let rooms = [(8, 1), (64, 64), (1024, 256), (4096, 1023)];
     let mut tables = Vec::new();
     for (max_engines, max_frontends) in rooms {

@@ -1,10 +1,14 @@
 use headcount::{EngineStats, Table};
-use headcount_yardstick::{Failed, Processes};
+use headcount_yardstick::{MeasureError, Processes};
 use std::time::{Duration, Instant};
 
 /// A process that publishes these statistics so many times a second, without a pause if that is
 /// `u64::MAX`, until this is dropped.
-pub fn publishing(table: &Table, stats: Vec<EngineStats>, rate: u64) -> Result<Processes, Failed> {
+pub fn publishing(
+    table: &Table,
+    stats: Vec<EngineStats>,
+    rate: u64,
+) -> Result<Processes, MeasureError> {
     Processes::start_beside(|_| {
         let mut publisher = table.publisher()?;
         let stats = stats.clone();
@@ -22,6 +26,6 @@ pub fn publishing(table: &Table, stats: Vec<EngineStats>, rate: u64) -> Result<P
                 }
             }
         });
-        Ok(|_: &[u64]| -> Result<Vec<u64>, Failed> { Ok(Vec::new()) })
+        Ok(|_: &[u64]| -> Result<Vec<u64>, MeasureError> { Ok(Vec::new()) })
     })
 }

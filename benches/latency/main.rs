@@ -19,7 +19,7 @@ use clap::Parser;
 use hdrhistogram::Histogram;
 use headcount_benches::background::publishing;
 use headcount_benches::outcome::tell;
-use headcount_yardstick::{Failed, Processes, calm, fresh_table};
+use headcount_yardstick::{MeasureError, Processes, calm, fresh_table};
 use report::{Report, Row};
 use sender::Sender;
 use std::process::ExitCode;
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     tell("latency", report)
 }
 
-fn run(milliseconds: u64) -> Result<Report, Failed> {
+fn run(milliseconds: u64) -> Result<Report, MeasureError> {
     let mut rows = Vec::new();
     for count in PROCESSES {
         let table = fresh_table(ENGINES)?;
@@ -87,7 +87,7 @@ fn run(milliseconds: u64) -> Result<Report, Failed> {
     })
 }
 
-fn add(all: &mut Histogram<u64>, nanoseconds: u64, count: u64) -> Result<(), Failed> {
+fn add(all: &mut Histogram<u64>, nanoseconds: u64, count: u64) -> Result<(), MeasureError> {
     all.record_n(nanoseconds, count)
-        .map_err(|error| Failed(format!("{nanoseconds} ns: {error}")))
+        .map_err(|error| MeasureError(format!("{nanoseconds} ns: {error}")))
 }

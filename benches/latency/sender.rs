@@ -3,7 +3,7 @@
 use crate::pace::wait_until;
 use hdrhistogram::Histogram;
 use headcount::Frontend;
-use headcount_yardstick::{Failed, Worker};
+use headcount_yardstick::{MeasureError, Worker};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -18,9 +18,9 @@ pub(crate) struct Sender {
 }
 
 /// Up to a minute, to three digits.
-pub(crate) fn histogram() -> Result<Histogram<u64>, Failed> {
+pub(crate) fn histogram() -> Result<Histogram<u64>, MeasureError> {
     Histogram::new_with_bounds(1, 60 * SECOND, 3)
-        .map_err(|error| Failed(format!("no histogram: {error}")))
+        .map_err(|error| MeasureError(format!("no histogram: {error}")))
 }
 
 impl Sender {
@@ -42,15 +42,15 @@ impl Sender {
     }
 
     /// Sends requests, and answers how often each latency was seen: pairs of nanoseconds and a count.
-    pub(crate) fn send(&self, asked: &[u64]) -> Result<Vec<u64>, Failed> {
+    pub(crate) fn send(&self, asked: &[u64]) -> Result<Vec<u64>, MeasureError> {
         let &[rate, milliseconds, routes] = asked else {
-            return Err(Failed(format!("not a question: {asked:?}")));
+            return Err(MeasureError(format!("not a question: {asked:?}")));
         };
         let mut seen = histogram()?;
         let length = Duration::from_millis(milliseconds);
         self.worker.gate.wait(self.worker.count)?;
         let mut in_flight = VecDeque::with_capacity(IN_FLIGHT + 1);
-        let send = |due: Instant| -> Result<(), Failed> {
+        let send = |due: Instant| -> Result<(), MeasureError> {
             let permit = match routes {
                 0 => None,
                 _ => Some(self.frontend.route()?),
@@ -75,8 +75,8 @@ impl Sender {
         &self,
         rate: u64,
         length: Duration,
-        mut send: impl FnMut(Instant) -> Result<(), Failed>,
-    ) -> Result<(), Failed> {
+        mut send: impl FnMut(Instant) -> Result<(), MeasureError>,
+    ) -> Result<(), MeasureError> {
         let start = Instant::now();
         // The requests of all processes are due at even distances; this process sends every `count`-th of them.
         let (index, count) = (self.worker.index as u64, self.worker.count as u64);
@@ -95,8 +95,8 @@ impl Sender {
 
 fn flat_out(
     length: Duration,
-    mut send: impl FnMut(Instant) -> Result<(), Failed>,
-) -> Result<(), Failed> {
+    mut send: impl FnMut(Instant) -> Result<(), MeasureError>,
+) -> Result<(), MeasureError> {
     let start = Instant::now();
     loop {
         let now = Instant::now();

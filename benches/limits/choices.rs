@@ -3,8 +3,8 @@
 use crate::report::Comparison;
 use headcount_benches::alternatives::{Slots, SpinLock};
 use headcount_yardstick::{
-    Alternation, Contenders, Failed, LockedTable, Processes, RobustMutex, SLICE, bare_pair, calm,
-    fresh_table, route_and_finish, shared_line,
+    Alternation, Contenders, LockedTable, MeasureError, Processes, RobustMutex, SLICE, bare_pair,
+    calm, fresh_table, route_and_finish, shared_line,
 };
 
 const NAMES: [&str; 5] = [
@@ -16,7 +16,11 @@ const NAMES: [&str; 5] = [
 ];
 
 /// Measures all of them, by `count` processes at once.
-pub(crate) fn measure(engines: usize, count: usize, rounds: usize) -> Result<Comparison, Failed> {
+pub(crate) fn measure(
+    engines: usize,
+    count: usize,
+    rounds: usize,
+) -> Result<Comparison, MeasureError> {
     let line = shared_line()?;
     let table = fresh_table(engines)?;
     let mutex = LockedTable::<RobustMutex>::new(engines)?;

@@ -13,7 +13,7 @@ mod snapshots;
 
 use clap::Parser;
 use headcount_benches::outcome::tell;
-use headcount_yardstick::{Failed, measure};
+use headcount_yardstick::{MeasureError, measure};
 use report::Report;
 use std::process::ExitCode;
 
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     tell("limits", report)
 }
 
-fn run(rounds: usize) -> Result<Report, Failed> {
+fn run(rounds: usize) -> Result<Report, MeasureError> {
     let ratios = measure(rounds)?;
     let mut choices = Vec::new();
     for processes in [1, 2] {

@@ -3,8 +3,8 @@
 use crate::report::Comparison;
 use headcount_benches::alternatives::{ArcSwapped, MmapSynced, SeqLocked};
 use headcount_yardstick::{
-    Alternation, Contenders, Failed, Processes, SLICE, fresh_table, plain_loads, read_statistics,
-    shared_words,
+    Alternation, Contenders, MeasureError, Processes, SLICE, fresh_table, plain_loads,
+    read_statistics, shared_words,
 };
 
 const ENGINES: usize = 8;
@@ -17,7 +17,7 @@ const NAMES: [&str; 5] = [
 ];
 
 /// Measures all of them, while no process publishes.
-pub(crate) fn measure(rounds: usize) -> Result<Comparison, Failed> {
+pub(crate) fn measure(rounds: usize) -> Result<Comparison, MeasureError> {
     let words = shared_words()?;
     let table = fresh_table(ENGINES)?;
     let directory = tempfile::tempdir_in("/dev/shm")?;

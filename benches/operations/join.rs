@@ -2,7 +2,7 @@
 
 use criterion::{BenchmarkId, Criterion};
 use headcount::Table;
-use headcount_yardstick::{Failed, Processes};
+use headcount_yardstick::{MeasureError, Processes};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,7 @@ fn one_reap(table: &Table, requests: usize) -> Duration {
     let dead = Processes::start(1, |_| {
         let frontend = table.join()?;
         let permits = frontend.route_many(requests)?;
-        Ok(move |_: &[u64]| -> Result<Vec<u64>, Failed> { Ok(vec![permits.len() as u64]) })
+        Ok(move |_: &[u64]| -> Result<Vec<u64>, MeasureError> { Ok(vec![permits.len() as u64]) })
     })
     .unwrap();
     drop(dead);

@@ -5,7 +5,7 @@ use crate::output::print;
 use crate::text_table::{Cell, align};
 use anstyle::Style;
 use clap::Args;
-use headcount_yardstick::{Failed, Ratio, measure};
+use headcount_yardstick::{MeasureError, Ratio, measure};
 use serde_json::{Map, Value, json};
 
 /// Measure how fast tables are on this machine, in nanoseconds, beside the cheapest possible code.
@@ -38,7 +38,7 @@ const FEWEST: usize = 15;
 impl Bench {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
         let ratios = measure(self.rounds as usize)
-            .map_err(|Failed(why)| Failure::failed(format!("{why}; nothing was measured")))?;
+            .map_err(|MeasureError(why)| Failure::failed(format!("{why}; nothing was measured")))?;
         if self.json {
             print(&format!("{:#}\n", self.in_json(&ratios)))?;
         } else {

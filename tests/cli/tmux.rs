@@ -21,7 +21,7 @@ pub(crate) fn is_there() -> bool {
 impl Terminal {
     /// A terminal of that size in which a line of shell runs.
     pub(crate) fn run(columns: u16, rows: u16, line: &str) -> Self {
-        // What lies after the line keeps the terminal there to be looked at.
+        // The end of the line keeps the terminal open, so that its screen can be read.
         Self::run_only(columns, rows, &format!("{line}; sleep 1000"))
     }
 

@@ -54,7 +54,7 @@ fn k3_a_program_that_was_started_gets_none_of_its_starters_files() {
     let program = actor.start_sleep();
     let files = std::fs::read_dir(format!("/proc/{program}/fd")).unwrap();
     let files: Vec<_> = files
-        // What it has closed by the time it is looked at is no link any more.
+        // A descriptor that was closed meanwhile is no link any more.
         .filter_map(|link| std::fs::read_link(link.ok()?.path()).ok())
         .filter(|file| file == table.path())
         .collect();

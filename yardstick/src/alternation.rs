@@ -1,6 +1,6 @@
 //! Rounds in which contenders alternate, so that a disturbance by the machine meets all of them.
 
-use super::{Failed, Processes};
+use super::{MeasureError, Processes};
 use std::time::{Duration, Instant};
 
 /// How often a slice is tried, if it is disturbed.
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(6);
 /// The fewest rounds that make a median.
 const FEWEST: usize = 15;
 
-type BeforeRound<'a> = Box<dyn FnMut() -> Result<(), Failed> + 'a>;
+type BeforeRound<'a> = Box<dyn FnMut() -> Result<(), MeasureError> + 'a>;
 
 /// Rounds in which each contender runs for one slice.
 #[allow(missing_debug_implementations, reason = "it holds a closure")]
@@ -44,7 +44,10 @@ impl<'a> Alternation<'a> {
     }
 
     /// Calls `does` before each round.
-    pub fn before_each_round(mut self, does: impl FnMut() -> Result<(), Failed> + 'a) -> Self {
+    pub fn before_each_round(
+        mut self,
+        does: impl FnMut() -> Result<(), MeasureError> + 'a,
+    ) -> Self {
         self.before_round = Box::new(does);
         self
     }
@@ -55,7 +58,7 @@ impl<'a> Alternation<'a> {
     /// # Errors
     ///
     /// A sentence, if a process fails or is gone.
-    pub fn run(mut self, processes: &mut Processes) -> Result<Times, Failed> {
+    pub fn run(mut self, processes: &mut Processes) -> Result<Times, MeasureError> {
         let start = Instant::now();
         self.round(processes)?; // one to warm up
         let (mut undisturbed, mut disturbed) = (Vec::new(), Vec::new());
@@ -80,7 +83,7 @@ impl<'a> Alternation<'a> {
     }
 
     /// Returns the times of one round, and whether a slice stayed disturbed however often it was tried.
-    fn round(&mut self, processes: &mut Processes) -> Result<(Vec<f64>, bool), Failed> {
+    fn round(&mut self, processes: &mut Processes) -> Result<(Vec<f64>, bool), MeasureError> {
         (self.before_round)()?;
         let mut times = Vec::with_capacity(self.contenders);
         let mut is_disturbed = false;
@@ -98,14 +101,16 @@ impl<'a> Alternation<'a> {
         Ok((times, is_disturbed))
     }
 
-    fn slice(&self, processes: &mut Processes, contender: usize) -> Result<Slice, Failed> {
+    fn slice(&self, processes: &mut Processes, contender: usize) -> Result<Slice, MeasureError> {
         let length = self.slice.as_nanos() as u64;
         let answers = processes.ask(&[contender as u64, length])?;
         let mut sum = 0.0;
         let (mut first, mut last, mut preempted) = (u64::MAX, 0, 0);
         for answer in &answers {
             let &[start, nanoseconds, operations, preemptions] = &answer[..] else {
-                return Err(Failed(format!("not the answer of a slice: {answer:?}")));
+                return Err(MeasureError(format!(
+                    "not the answer of a slice: {answer:?}"
+                )));
             };
             sum += nanoseconds as f64 / operations as f64;
             (first, last) = (first.min(start), last.max(start));

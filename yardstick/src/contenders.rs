@@ -1,10 +1,10 @@
 //! The workloads of a process, each of which it runs for a slice when it is asked to.
 
-use super::{Failed, Worker};
+use super::{MeasureError, Worker};
 use std::time::{Duration, Instant};
 
 /// Repeats one operation as often as its argument says.
-pub type Workload<'a> = Box<dyn FnMut(u32) -> Result<(), Failed> + 'a>;
+pub type Workload<'a> = Box<dyn FnMut(u32) -> Result<(), MeasureError> + 'a>;
 
 /// The workloads that a process runs alternately.
 #[allow(missing_debug_implementations, reason = "it holds closures")]
@@ -36,12 +36,12 @@ impl<'a> Contenders<'a> {
     /// # Errors
     ///
     /// A sentence, if there is no such workload, the workload fails, or another process does not begin.
-    pub fn run_slice(&mut self, asked: &[u64]) -> Result<Vec<u64>, Failed> {
+    pub fn run_slice(&mut self, asked: &[u64]) -> Result<Vec<u64>, MeasureError> {
         let &[which, nanoseconds] = asked else {
-            return Err(Failed(format!("not a slice: {asked:?}")));
+            return Err(MeasureError(format!("not a slice: {asked:?}")));
         };
         let Some(contender) = self.contenders.get_mut(which as usize) else {
-            return Err(Failed(format!("there is no contender {which}")));
+            return Err(MeasureError(format!("there is no contender {which}")));
         };
         contender.warm_up()?;
         self.worker.gate.wait(self.worker.count)?;
@@ -51,7 +51,7 @@ impl<'a> Contenders<'a> {
 
 impl Contender<'_> {
     /// Finds a batch that is long enough for a read of the clock not to count.
-    fn warm_up(&mut self) -> Result<(), Failed> {
+    fn warm_up(&mut self) -> Result<(), MeasureError> {
         const ENOUGH: Duration = Duration::from_micros(20);
         while self.batch == 0 || self.batch < 1 << 16 {
             let batch = (self.batch * 2).max(1);
@@ -65,7 +65,7 @@ impl Contender<'_> {
         Ok(())
     }
 
-    fn run(&mut self, length: Duration, epoch: Instant) -> Result<Vec<u64>, Failed> {
+    fn run(&mut self, length: Duration, epoch: Instant) -> Result<Vec<u64>, MeasureError> {
         let (preemptions, start) = (preemptions(), Instant::now());
         let mut operations = 0;
         loop {

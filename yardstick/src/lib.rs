@@ -10,7 +10,7 @@
 
 mod alternation;
 mod contenders;
-mod failed;
+mod error;
 mod locked;
 mod ours;
 mod pair;
@@ -20,7 +20,7 @@ mod shared;
 
 pub use alternation::{Alternation, Times, median};
 pub use contenders::{Contenders, Workload};
-pub use failed::Failed;
+pub use error::MeasureError;
 pub use locked::{Lock, LockedTable};
 pub use ours::{calm, fresh_table, pressed, read_statistics, route_and_finish};
 pub use pair::{bare_pair, plain_loads, shared_line, shared_words};
@@ -83,14 +83,14 @@ const BARE_PAIR: &str = "fetch_add + fetch_sub";
 /// # Errors
 ///
 /// A sentence, if the system refuses memory or processes, or a process ends before it has answered.
-pub fn measure(rounds: usize) -> Result<Vec<Ratio>, Failed> {
+pub fn measure(rounds: usize) -> Result<Vec<Ratio>, MeasureError> {
     let mut ratios = alone(rounds)?;
     ratios.extend(by_two(rounds)?);
     Ok(ratios)
 }
 
 /// Measures the ratios of one process.
-fn alone(rounds: usize) -> Result<Vec<Ratio>, Failed> {
+fn alone(rounds: usize) -> Result<Vec<Ratio>, MeasureError> {
     let mut tables = Vec::new();
     for engines in ENGINES {
         tables.push(fresh_table(engines)?);
@@ -161,7 +161,7 @@ fn alone(rounds: usize) -> Result<Vec<Ratio>, Failed> {
 }
 
 /// Measures the ratios of two processes that write the same words.
-fn by_two(rounds: usize) -> Result<Vec<Ratio>, Failed> {
+fn by_two(rounds: usize) -> Result<Vec<Ratio>, MeasureError> {
     let tables = [fresh_table(ENGINES[0])?];
     let line = pair::shared_line()?;
     let locked = LockedTable::<RobustMutex>::new(ENGINES[0])?;
@@ -207,7 +207,7 @@ fn by_two(rounds: usize) -> Result<Vec<Ratio>, Failed> {
     ])
 }
 
-fn publishers(tables: &[Table]) -> Result<Vec<(Publisher, usize)>, Failed> {
+fn publishers(tables: &[Table]) -> Result<Vec<(Publisher, usize)>, MeasureError> {
     let mut publishers = Vec::new();
     for table in tables {
         publishers.push((table.publisher()?, table.view().engines.len()));
@@ -216,7 +216,7 @@ fn publishers(tables: &[Table]) -> Result<Vec<(Publisher, usize)>, Failed> {
 }
 
 /// Publishes anew before each round, since policies ignore a snapshot after a second.
-fn publish(publishers: &mut [(Publisher, usize)]) -> Result<(), Failed> {
+fn publish(publishers: &mut [(Publisher, usize)]) -> Result<(), MeasureError> {
     for (publisher, engines) in publishers {
         publisher.publish(&vec![calm(); *engines])?;
     }

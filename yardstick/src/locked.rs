@@ -1,7 +1,7 @@
 //! The same table with a lock: counts, caps, weights, states, statistics, and the choice of the least loaded engine
 //! and, among equals, of the one that was chosen longest ago. All of it happens under the lock.
 
-use super::{Failed, Shared, Workload};
+use super::{MeasureError, Shared, Workload};
 use std::cell::UnsafeCell;
 use std::hint::black_box;
 use std::io;
@@ -127,7 +127,7 @@ impl<L: Lock> LockedTable<L> {
     /// # Errors
     ///
     /// A sentence, if the system refuses memory or the lock.
-    pub fn new(engines: usize) -> Result<Self, Failed> {
+    pub fn new(engines: usize) -> Result<Self, MeasureError> {
         let row = Row {
             in_flight: 0,
             max_in_flight: u32::MAX,
@@ -156,7 +156,8 @@ impl<L: Lock> LockedTable<L> {
         Box::new(move |times| {
             for _ in 0..times {
                 let engine = self.under_lock(|rows| rows.route(process))?;
-                let engine = black_box(engine).ok_or_else(|| Failed("no engine".to_owned()))?;
+                let engine =
+                    black_box(engine).ok_or_else(|| MeasureError("no engine".to_owned()))?;
                 self.under_lock(|rows| rows.finish(process, engine))?;
             }
             Ok(())

@@ -1,6 +1,6 @@
 //! Workloads of the table itself, through its public interface.
 
-use super::{Failed, Workload};
+use super::{MeasureError, Workload};
 use headcount::{EngineStats, Frontend, PackedEngineStats, Table};
 use std::hint::black_box;
 
@@ -19,7 +19,7 @@ pub fn pressed() -> EngineStats {
 /// # Errors
 ///
 /// A sentence, if the system refuses memory.
-pub fn fresh_table(engines: usize) -> Result<Table, Failed> {
+pub fn fresh_table(engines: usize) -> Result<Table, MeasureError> {
     let table = Table::options().engines(engines).memfd()?;
     table.publisher()?.publish(&vec![calm(); engines])?;
     Ok(table)

@@ -1,6 +1,6 @@
 //! The yardsticks: the least that an exact shared count costs, and the least that a read of statistics costs.
 
-use super::{Failed, Shared, Workload};
+use super::{MeasureError, Shared, Workload};
 use crossbeam_utils::CachePadded;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// # Errors
 ///
 /// A sentence, if the system refuses memory.
-pub fn shared_line() -> Result<Shared<CachePadded<AtomicU64>>, Failed> {
+pub fn shared_line() -> Result<Shared<CachePadded<AtomicU64>>, MeasureError> {
     Ok(Shared::new(1, |_| CachePadded::new(AtomicU64::new(0)))?)
 }
 
@@ -19,7 +19,7 @@ pub fn shared_line() -> Result<Shared<CachePadded<AtomicU64>>, Failed> {
 /// # Errors
 ///
 /// A sentence, if the system refuses memory.
-pub fn shared_words() -> Result<Shared<[AtomicU64; 10]>, Failed> {
+pub fn shared_words() -> Result<Shared<[AtomicU64; 10]>, MeasureError> {
     Ok(Shared::new(1, |_| [const { AtomicU64::new(7) }; 10])?)
 }
 

@@ -1,6 +1,6 @@
 //! Processes that do the same at the same time.
 
-use super::{Failed, Shared};
+use super::{MeasureError, Shared};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io::{self, Read, Write};
@@ -20,7 +20,7 @@ impl Gate {
     /// # Errors
     ///
     /// A sentence, if a process is missing after 20 seconds.
-    pub fn wait(&self, count: usize) -> Result<(), Failed> {
+    pub fn wait(&self, count: usize) -> Result<(), MeasureError> {
         const LONG: Duration = Duration::from_secs(20);
         let arrived = &self.0[0];
         // Relaxed: processes meet here in time; what they measure has its own order.
@@ -37,7 +37,9 @@ impl Gate {
                 std::thread::yield_now();
             }
             if attempt.is_multiple_of(4096) && start.elapsed() > LONG {
-                return Err(Failed("another process did not come to begin".to_owned()));
+                return Err(MeasureError(
+                    "another process did not come to begin".to_owned(),
+                ));
             }
         }
         Ok(())
@@ -64,17 +66,17 @@ pub trait Work {
     /// # Errors
     ///
     /// A sentence, which [`Processes::ask`] returns.
-    fn work(&mut self, asked: &[u64]) -> Result<Vec<u64>, Failed>;
+    fn work(&mut self, asked: &[u64]) -> Result<Vec<u64>, MeasureError>;
 }
 
-impl<F: FnMut(&[u64]) -> Result<Vec<u64>, Failed>> Work for F {
-    fn work(&mut self, asked: &[u64]) -> Result<Vec<u64>, Failed> {
+impl<F: FnMut(&[u64]) -> Result<Vec<u64>, MeasureError>> Work for F {
+    fn work(&mut self, asked: &[u64]) -> Result<Vec<u64>, MeasureError> {
         self(asked)
     }
 }
 
 impl Work for super::Contenders<'_> {
-    fn work(&mut self, asked: &[u64]) -> Result<Vec<u64>, Failed> {
+    fn work(&mut self, asked: &[u64]) -> Result<Vec<u64>, MeasureError> {
         self.run_slice(asked)
     }
 }
@@ -103,8 +105,8 @@ impl Processes {
     /// A sentence, if the system refuses a process, or `set_up` fails in one of them.
     pub fn start<W: Work>(
         count: usize,
-        set_up: impl Fn(Worker) -> Result<W, Failed>,
-    ) -> Result<Self, Failed> {
+        set_up: impl Fn(Worker) -> Result<W, MeasureError>,
+    ) -> Result<Self, MeasureError> {
         Self::start_on(&cores()?, count, set_up)
     }
 
@@ -115,8 +117,8 @@ impl Processes {
     ///
     /// As for `start`.
     pub fn start_beside<W: Work>(
-        set_up: impl Fn(Worker) -> Result<W, Failed>,
-    ) -> Result<Self, Failed> {
+        set_up: impl Fn(Worker) -> Result<W, MeasureError>,
+    ) -> Result<Self, MeasureError> {
         let mut cores = cores()?;
         cores.reverse();
         Self::start_on(&cores, 1, set_up)
@@ -125,8 +127,8 @@ impl Processes {
     fn start_on<W: Work>(
         cores: &[usize],
         count: usize,
-        set_up: impl Fn(Worker) -> Result<W, Failed>,
-    ) -> Result<Self, Failed> {
+        set_up: impl Fn(Worker) -> Result<W, MeasureError>,
+    ) -> Result<Self, MeasureError> {
         let gate = Gate(Arc::new(Shared::new(1, |_| AtomicU64::new(0))?));
         let epoch = Instant::now();
         let mut processes = Self {
@@ -155,7 +157,7 @@ impl Processes {
                 }
                 pid => {
                     let pid = Pid::from_raw(pid)
-                        .ok_or_else(|| Failed("a child without a number".to_owned()))?;
+                        .ok_or_else(|| MeasureError("a child without a number".to_owned()))?;
                     processes.children.push(Child { pid, line: ours });
                 }
             }
@@ -176,7 +178,7 @@ impl Processes {
     /// # Errors
     ///
     /// A sentence, if a process is gone, or what it was asked for fails.
-    pub fn ask(&mut self, words: &[u64]) -> Result<Vec<Vec<u64>>, Failed> {
+    pub fn ask(&mut self, words: &[u64]) -> Result<Vec<Vec<u64>>, MeasureError> {
         for child in &mut self.children {
             send(&mut child.line, OK, &to_bytes(words))?;
         }
@@ -202,11 +204,11 @@ impl Drop for Processes {
 }
 
 impl Child {
-    fn answer(&mut self) -> Result<Vec<u64>, Failed> {
-        let gone = |error| Failed(format!("a process that measured is gone: {error}"));
+    fn answer(&mut self) -> Result<Vec<u64>, MeasureError> {
+        let gone = |error| MeasureError(format!("a process that measured is gone: {error}"));
         match receive(&mut self.line).map_err(gone)? {
             (OK, bytes) => Ok(to_words(&bytes)),
-            (_, reason) => Err(Failed(String::from_utf8_lossy(&reason).into_owned())),
+            (_, reason) => Err(MeasureError(String::from_utf8_lossy(&reason).into_owned())),
         }
     }
 }
@@ -215,10 +217,10 @@ impl Child {
 fn serve<W: Work>(
     mut line: UnixStream,
     core: Option<usize>,
-    set_up: impl FnOnce() -> Result<W, Failed>,
+    set_up: impl FnOnce() -> Result<W, MeasureError>,
 ) -> ! {
     let life = || -> io::Result<()> {
-        let pinned = core.map_or(Ok(()), pin).map_err(Failed::from);
+        let pinned = core.map_or(Ok(()), pin).map_err(MeasureError::from);
         let mut work = match pinned.and_then(|()| set_up()) {
             Ok(work) => work,
             Err(failed) => return send(&mut line, FAILED, failed.0.as_bytes()),

@@ -3,7 +3,7 @@
 //! Cheap to write, and nothing is lost when a process dies: its row can be cleared. But between the
 //! sum and one's own addition others add as well, so caps are overrun and bursts split unevenly.
 
-use headcount_yardstick::{Failed, Shared, Workload};
+use headcount_yardstick::{MeasureError, Shared, Workload};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -20,7 +20,7 @@ pub struct Slots {
 
 impl Slots {
     /// Rows for so many processes.
-    pub fn new(engines: usize, processes: usize) -> Result<Self, Failed> {
+    pub fn new(engines: usize, processes: usize) -> Result<Self, MeasureError> {
         let words = engines.next_multiple_of(LINE) * processes;
         Ok(Self {
             rows: Shared::new(words, |_| AtomicU32::new(0))?,

@@ -1,7 +1,7 @@
 //! Statistics of eight engines that one writes and others read whole.
 
 use arc_swap::ArcSwap;
-use headcount_yardstick::{Failed, Workload};
+use headcount_yardstick::{MeasureError, Workload};
 use mmap_sync::guard::ReadResult;
 use mmap_sync::synchronizer::Synchronizer;
 use rkyv::{Archive, Deserialize, Serialize};
@@ -60,10 +60,10 @@ pub struct MmapSynced(Synchronizer);
 
 impl MmapSynced {
     /// Writes statistics into files that begin with this path.
-    pub fn create(path: &Path) -> Result<Self, Failed> {
+    pub fn create(path: &Path) -> Result<Self, MeasureError> {
         let mut synchronizer = Synchronizer::new(path.as_os_str());
         let written = synchronizer.write(&Statistics::default(), Duration::from_secs(1));
-        written.map_err(|error| Failed(format!("mmap-sync does not write: {error}")))?;
+        written.map_err(|error| MeasureError(format!("mmap-sync does not write: {error}")))?;
         Ok(Self(synchronizer))
     }
 
@@ -74,7 +74,7 @@ impl MmapSynced {
             for _ in 0..times {
                 // SAFETY: `create` has written it, by the same type.
                 let guard: ReadResult<'_, Statistics> = unsafe { self.0.read(false) }
-                    .map_err(|error| Failed(format!("mmap-sync does not read: {error}")))?;
+                    .map_err(|error| MeasureError(format!("mmap-sync does not read: {error}")))?;
                 black_box(*guard);
             }
             Ok(())
