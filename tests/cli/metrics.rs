@@ -104,74 +104,51 @@ fn value(metrics: &str, sample: &str) -> Option<f64> {
 fn a_scrape_says_what_the_table_holds() {
     let mut scene = Scene::new();
     let server = Server::start(&[scene.path()]);
-    let metrics = server.scrape();
-    let expect = |metrics: &str, sample: &str, expected: Option<f64>| {
-        assert_eq!(value(metrics, sample), expected, "{sample} in {metrics}");
-    };
-    expect(
-        &metrics,
-        "headcount_engine_in_flight_requests{engine=\"gpu-0\"}",
-        Some(3.0),
-    );
-    expect(
-        &metrics,
-        "headcount_engine_in_flight_tokens{engine=\"gpu-2\"}",
-        Some(200.0),
-    );
-    expect(
-        &metrics,
-        "headcount_engine_max_in_flight_requests{engine=\"gpu-0\"}",
-        None,
-    );
-    expect(
-        &metrics,
-        "headcount_engine_max_in_flight_requests{engine=\"gpu-1\"}",
-        Some(64.0),
-    );
-    expect(
-        &metrics,
-        "headcount_engine_state{engine=\"gpu-0\",state=\"active\"}",
-        Some(1.0),
-    );
-    expect(&metrics, "headcount_snapshot_age_seconds", None);
-    expect(&metrics, "headcount_publisher_alive", Some(0.0));
+    let before = [
+        (r#"engine_in_flight_requests{engine="gpu-0"}"#, Some(3.0)),
+        (r#"engine_in_flight_tokens{engine="gpu-2"}"#, Some(200.0)),
+        (r#"engine_max_in_flight_requests{engine="gpu-0"}"#, None),
+        (
+            r#"engine_max_in_flight_requests{engine="gpu-1"}"#,
+            Some(64.0),
+        ),
+        (r#"engine_state{engine="gpu-0",state="active"}"#, Some(1.0)),
+        ("snapshot_age_seconds", None),
+        ("publisher_alive", Some(0.0)),
+    ];
+    hold(&server.scrape(), &before);
     let pid = scene.kill_one();
     scene.table.drain(0).unwrap();
     let mut publisher = scene.table.publisher().unwrap();
     let stats = EngineStats::new().waiting(4).running(20).kv_usage(0.41);
     publisher.publish(&[stats; 3]).unwrap();
     let metrics = server.scrape();
-    let frontend = format!("headcount_frontend_alive{{frontend=\"1\",pid=\"{pid}\"}}");
-    expect(&metrics, &frontend, Some(0.0));
-    expect(
-        &metrics,
-        "headcount_engine_state{engine=\"gpu-0\",state=\"active\"}",
-        Some(0.0),
-    );
-    expect(
-        &metrics,
-        "headcount_engine_state{engine=\"gpu-0\",state=\"draining\"}",
-        Some(1.0),
-    );
-    expect(
-        &metrics,
-        "headcount_engine_kv_cache_usage_ratio{engine=\"gpu-1\"}",
-        Some(0.41),
-    );
-    expect(
-        &metrics,
-        "headcount_engine_waiting_requests{engine=\"gpu-1\"}",
-        Some(4.0),
-    );
-    expect(
-        &metrics,
-        "headcount_engine_running_requests{engine=\"gpu-1\"}",
-        Some(20.0),
-    );
-    expect(&metrics, "headcount_publisher_alive", Some(1.0));
+    let dead = format!("frontend_alive{{frontend=\"1\",pid=\"{pid}\"}}");
+    let after = [
+        (dead.as_str(), Some(0.0)),
+        (r#"engine_state{engine="gpu-0",state="active"}"#, Some(0.0)),
+        (
+            r#"engine_state{engine="gpu-0",state="draining"}"#,
+            Some(1.0),
+        ),
+        (r#"engine_kv_cache_usage_ratio{engine="gpu-1"}"#, Some(0.41)),
+        (r#"engine_waiting_requests{engine="gpu-1"}"#, Some(4.0)),
+        (r#"engine_running_requests{engine="gpu-1"}"#, Some(20.0)),
+        ("publisher_alive", Some(1.0)),
+    ];
+    hold(&metrics, &after);
     let age = value(&metrics, "headcount_snapshot_age_seconds").expect("an age");
     assert!((0.0..60.0).contains(&age), "{age}");
-    assert_eq!(scene.table.in_flight(), [3, 3, 3], "nobody was reaped");
+    assert_eq!(scene.table.in_flight(), [3, 3, 3], "no scrape reaps");
+}
+
+/// Fails unless the samples, whose names lack `headcount_`, have these values; `None` if there is no sample.
+#[track_caller]
+fn hold(metrics: &str, samples: &[(&str, Option<f64>)]) {
+    for (name, expected) in samples {
+        let found = value(metrics, &format!("headcount_{name}"));
+        assert_eq!(found, *expected, "{name} in {metrics}");
+    }
 }
 
 #[test]
@@ -188,40 +165,21 @@ fn a_scrape_says_what_the_tables_caps_the_weights_and_the_frontends_are() {
     let _permits = frontend.route_many_with(2, &request).unwrap();
     let metrics = on(table.path(), "metrics PATH --once").fine();
     let pid = std::process::id();
-    for (name, expected) in [
-        ("engine_weight{engine=\"a\"}".to_owned(), 2.5),
-        (
-            "engine_max_in_flight_requests{engine=\"a\"}".to_owned(),
-            5.0,
-        ),
-        (
-            "engine_max_in_flight_tokens{engine=\"a\"}".to_owned(),
-            500.0,
-        ),
-        ("table_max_in_flight_requests".to_owned(), 9.0),
-        ("table_max_in_flight_tokens".to_owned(), 900.0),
-        (
-            format!("frontend_in_flight_requests{{frontend=\"0\",pid=\"{pid}\"}}"),
-            2.0,
-        ),
-        (
-            format!("frontend_in_flight_tokens{{frontend=\"0\",pid=\"{pid}\"}}"),
-            140.0,
-        ),
-        (
-            format!("frontend_alive{{frontend=\"0\",pid=\"{pid}\"}}"),
-            1.0,
-        ),
-    ] {
-        let sample = format!("headcount_{name}");
-        assert_eq!(
-            value(&metrics, &sample),
-            Some(expected),
-            "{sample} in {metrics}"
-        );
-    }
-    let joined =
-        format!("headcount_frontend_join_timestamp_seconds{{frontend=\"0\",pid=\"{pid}\"}}");
+    let of_frontend = |name| format!("frontend_{name}{{frontend=\"0\",pid=\"{pid}\"}}");
+    hold(
+        &metrics,
+        &[
+            (r#"engine_weight{engine="a"}"#, Some(2.5)),
+            (r#"engine_max_in_flight_requests{engine="a"}"#, Some(5.0)),
+            (r#"engine_max_in_flight_tokens{engine="a"}"#, Some(500.0)),
+            ("table_max_in_flight_requests", Some(9.0)),
+            ("table_max_in_flight_tokens", Some(900.0)),
+            (&of_frontend("in_flight_requests"), Some(2.0)),
+            (&of_frontend("in_flight_tokens"), Some(140.0)),
+            (&of_frontend("alive"), Some(1.0)),
+        ],
+    );
+    let joined = format!("headcount_{}", of_frontend("join_timestamp_seconds"));
     let joined = value(&metrics, &joined).expect("when it joined");
     assert!((before..=since_1970()).contains(&joined), "{joined}");
 }
