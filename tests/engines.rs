@@ -194,7 +194,7 @@ fn an_engine_is_found_by_its_name_and_keeps_its_number() {
     assert_eq!((long.index(), foreign.index()), (2, 3));
     assert_eq!(table.find(&name), Some(long));
     assert_eq!(table.find("ingénieur 日本"), Some(foreign));
-    assert_eq!(table.find("nobody"), None);
+    assert_eq!(table.find("unknown"), None);
     table.remove(long).unwrap();
     assert_eq!(table.find(&name), None);
     assert_eq!(table.find("ingénieur 日本"), Some(foreign));

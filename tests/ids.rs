@@ -155,7 +155,7 @@ fn c8_no_id_of_a_table_is_given_twice() {
     }
 }
 
-/// A process adds and removes two engines by turns in one slot. This one finds the first of them,
+/// A process adds and removes two engines alternately in one slot. This one finds the first of them,
 /// and changes it when it may have gone.
 #[test]
 fn c8_a_change_by_id_never_hits_another_engine_that_comes_at_the_same_time() {

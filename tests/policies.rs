@@ -85,13 +85,13 @@ fn tokens_balance_tokens() {
 }
 
 #[test]
-fn round_robin_takes_turns_whatever_the_loads_are() {
+fn round_robin_takes_chosen_whatever_the_loads_are() {
     let (_table, frontend, _permits) = uneven();
     let frontend = frontend.with_policy(Policy::round_robin());
-    let turns: Vec<_> = (0..9).map(|_| one(&frontend, &Request::new())).collect();
-    assert_eq!(turns[..3], turns[3..6]);
-    assert_eq!(turns[..3], turns[6..]);
-    let mut first = turns[..3].to_vec();
+    let chosen: Vec<_> = (0..9).map(|_| one(&frontend, &Request::new())).collect();
+    assert_eq!(chosen[..3], chosen[3..6]);
+    assert_eq!(chosen[..3], chosen[6..]);
+    let mut first = chosen[..3].to_vec();
     first.sort_unstable();
     assert_eq!(first, [0, 1, 2]);
 }

@@ -295,7 +295,7 @@ fn a_wrong_count_is_found_while_the_table_is_used() {
     let found = (0..200).any(|_| {
         thread::sleep(Duration::from_millis(1));
         let found = reader.verify().unwrap();
-        assert!(!found.is_consistent(), "nobody's ledger at least");
+        assert!(!found.is_consistent(), "the ledger of no frontend at least");
         let found = kinds(&found);
         assert!(!found.contains(&FaultKind::Tokens), "{found:?}");
         found.contains(&FaultKind::Requests)

@@ -21,7 +21,7 @@ pub(crate) struct Comers {
 }
 
 impl Comers {
-    /// Adds and removes them by turns, for ever.
+    /// Adds and removes them alternately, for ever.
     pub(crate) fn start(table: Table) -> Arc<Self> {
         let comers = Arc::<Self>::default();
         let seen = Arc::clone(&comers);

@@ -16,7 +16,7 @@ pub(crate) fn publish(mut publisher: Publisher, engines: usize) {
     });
 }
 
-/// Applies two configurations by turns.
+/// Applies two configurations alternately.
 pub(crate) fn apply(table: Table) {
     thread::spawn(move || {
         let both = [many_engines(0), many_engines(1)];

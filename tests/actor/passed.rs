@@ -16,7 +16,7 @@ pub(crate) fn child_has_table() -> Result<PathBuf, Failure> {
     Ok(String::from_utf8_lossy(&said.stdout).trim().into())
 }
 
-/// Has a child inherit in its turn. With a path it has the file there at the number.
+/// Has a child inherit, too. With a path, the child has the file there at the number of the table.
 pub(crate) fn child_inherits(path: Option<&Path>) -> Result<(), Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     if let Some(path) = path {

@@ -204,7 +204,7 @@ fn changes_that_were_made_are_printed_though_the_rest_fails() {
     for _ in 0..60 {
         let table = TestTable::new(&Table::options().engines(2));
         let second = table.find("1").unwrap();
-        // The command finds both engines, and waits for its turn to change the first.
+        // The command finds both engines, and waits for the lock to change the first.
         let list = hold_the_engine_list(table.path());
         let ran = on_while(table.path(), "remove PATH 0 1", || {
             thread::sleep(Duration::from_millis(60));
@@ -230,7 +230,7 @@ fn hold_the_engine_list(path: &Path) -> OwnedFd {
     (request.l_start, request.l_len) = (1, 1);
     // SAFETY: reads one `flock`, which lives until the call returns.
     let code = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_OFD_SETLK, &raw const request) };
-    assert_eq!(code, 0, "nobody else has it");
+    assert_eq!(code, 0, "no other process has it");
     file.into()
 }
 
@@ -272,7 +272,7 @@ fn a_cap_that_is_not_named_is_not_set_to_what_it_was() {
     let mut fell = 0;
     for round in 0..60 {
         let table = TestTable::new(&Table::options().engine(Engine::named("a")));
-        // The command finds the engine, and waits for its turn.
+        // The command finds the engine, and waits for the lock.
         let list = hold_the_engine_list(table.path());
         let ran = on_while(table.path(), "cap PATH a 7", || {
             thread::sleep(Duration::from_millis(60));

@@ -319,7 +319,7 @@ fn nothing_that_a_terminal_acts_on_is_printed_whatever_the_path_or_name() {
     let directory = directory();
     let path = directory.path().join(format!("t{ACTED_ON}"));
     let path = path.to_str().unwrap();
-    // A name may turn the direction of what follows, but for control characters.
+    // A name may change the direction of the text after it. It has no control characters.
     let name = "gpu\u{202e}";
     let missing = format!("{path}-2");
     let argument = format!("--{ACTED_ON}");

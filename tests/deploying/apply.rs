@@ -218,7 +218,7 @@ fn apply_waits_for_another_process_that_applies() {
     let mut applier = Actor::opened(table.path());
     applier.apply_forever();
     // It found the other one's configuration, which that has applied in between.
-    let mut rounds = Rounds::new(25, "applies in turns");
+    let mut rounds = Rounds::new(25, "applies after the other process");
     while rounds.another() {
         let changes = table.apply(&many_engines(0)).unwrap();
         rounds.fell(!changes.is_empty());

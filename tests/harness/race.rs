@@ -73,7 +73,7 @@ impl Rounds {
     }
 }
 
-/// What came of a task that several actors did at once.
+/// The results of a task that several actors did at once.
 #[derive(Debug)]
 pub struct Raced<T> {
     /// Their answers, in their order. The debug form of the error of an actor that could not do the task.

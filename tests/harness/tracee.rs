@@ -23,7 +23,7 @@ const INSTRUCTION_POINTER: u64 = std::mem::offset_of!(libc::user_regs_struct, ri
 
 impl<R: Serialize + DeserializeOwned> Tracee<R> {
     /// Forks a child that prepares itself, stops, performs its operation, stops again, and makes its
-    /// report of what came of the operation once it is [asked](Self::report). It lives on after that.
+    /// report of the result once it is [asked](Self::report). It lives on after that.
     ///
     /// This process must have one thread, so that the child may do anything.
     pub fn fork<P, D>(

@@ -32,7 +32,7 @@ impl Lock for RobustMutex {
         let robust =
             unsafe { libc::pthread_mutexattr_setrobust(attributes, libc::PTHREAD_MUTEX_ROBUST) };
         succeeded(robust)?;
-        // SAFETY: nobody uses the mutex yet, and it stays where it is.
+        // SAFETY: no process uses the mutex yet, and it stays where it is.
         succeeded(unsafe { libc::pthread_mutex_init(self.0.get(), attributes) })?;
         // SAFETY: made above, and not used any more.
         succeeded(unsafe { libc::pthread_mutexattr_destroy(attributes) })

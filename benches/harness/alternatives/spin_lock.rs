@@ -1,4 +1,4 @@
-//! A spin lock in shared memory. Whoever dies with it blocks all others for ever.
+//! A spin lock in shared memory. A process that dies with it blocks all others for ever.
 
 use crossbeam_utils::Backoff;
 use headcount_yardstick::Lock;

@@ -162,7 +162,7 @@ impl Actor {
         self.ask(&Task::Deploy)
     }
 
-    /// Applies the configurations `many_engines(0)` and `(1)` by turns, in a thread.
+    /// Applies the configurations `many_engines(0)` and `(1)` alternately, in a thread.
     pub fn apply_forever(&mut self) {
         self.ask(&Task::ApplyForever)
     }
@@ -192,7 +192,7 @@ impl Actor {
         self.ask(&Task::RemoveEngine { name: name.into() })
     }
 
-    /// Adds and removes two engines by turns in one slot, in a thread. Others may change the first, and not the
+    /// Adds and removes two engines alternately in one slot, in a thread. Others may change the first, and not the
     /// second.
     pub fn come_and_go(&mut self) {
         self.ask(&Task::ComeAndGo)

@@ -48,7 +48,7 @@ pub enum Task {
     PublishForever,
     /// Become the deployment.
     Deploy,
-    /// Apply two configurations by turns, in a thread.
+    /// Apply two configurations alternately, in a thread.
     ApplyForever,
     /// Reap in a thread.
     ReapForever,
@@ -60,7 +60,7 @@ pub enum Task {
     AddEngine { name: String },
     /// Remove an engine.
     RemoveEngine { name: String },
-    /// Add and remove two engines by turns, in a thread.
+    /// Add and remove two engines alternately, in a thread.
     ComeAndGo,
     /// Report what became of these engines.
     CameAndWent,

@@ -46,7 +46,7 @@ enum After {
     IsKilled,
 }
 
-/// What came of an apply, or of a deployment.
+/// The result of an apply, or of a deployment.
 type Done = std::result::Result<(), String>;
 
 fn done<T>(result: headcount::Result<T>) -> Done {

@@ -10,7 +10,7 @@ use headcount_tests::{Forked, Lead, Tracee};
 /// A change of the list.
 type Change = fn(&Table) -> headcount::Result<()>;
 
-/// What came of two changes: each one's result, and what the table shows then.
+/// The results of two changes, and the table after them.
 struct Outcome {
     first: Done,
     second: Done,

@@ -71,7 +71,7 @@ pub(super) fn pairs() -> Vec<Pair> {
         .collect()
 }
 
-/// What came of the requests: the engines that they went to, or why they did not.
+/// The result of the requests: their engines, or why they were refused.
 type Placed = std::result::Result<Vec<usize>, String>;
 
 fn point(route: Route, change: &Change, lead: &mut Lead) -> Result<bool> {
