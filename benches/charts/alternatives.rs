@@ -1,4 +1,4 @@
-//! What else one could use, beside the table.
+//! The alternatives, beside the table.
 
 use crate::canvas::{COLOURS, Canvas, GREY, picture, time, write, write_to_the_left};
 use crate::{Drawn, rows};

@@ -1,4 +1,4 @@
-//! What the charts have in common: colours, letters and rows of bars.
+//! The parts that the charts share: colours, letters and axes.
 
 use crate::Drawn;
 use plotters::chart::MeshStyle;

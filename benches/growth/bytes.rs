@@ -1,4 +1,4 @@
-//! What tables take on their file system, asked of real files.
+//! The bytes that tables take on their file system, measured on real files.
 
 use headcount::Table;
 use headcount_yardstick::MeasureError;

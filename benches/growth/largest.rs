@@ -1,4 +1,5 @@
-//! 4,096 engines and 1,024 frontends, each a process: created, joined, used, shown, killed and reaped.
+//! A table of 4,096 engines and 1,024 frontends, each a process, which is created, joined, used, shown, killed and
+//! reaped.
 
 use headcount::Table;
 use headcount_yardstick::{MeasureError, Processes};
@@ -8,7 +9,7 @@ use std::time::Instant;
 
 const ENGINES: usize = 4096;
 const FRONTENDS: usize = 1024;
-/// As many as go with so many frontends.
+/// The most that a table of so many frontends allows.
 const LANES: usize = 3;
 /// What each frontend has in flight.
 const EACH: usize = 8;

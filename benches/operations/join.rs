@@ -1,4 +1,4 @@
-//! What happens once in a process's life: joining, leaving, and being reaped.
+//! The operations that a process does once: it joins, leaves, or is reaped.
 
 use criterion::{BenchmarkId, Criterion};
 use headcount::Table;

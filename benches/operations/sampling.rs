@@ -1,4 +1,4 @@
-//! How samples are taken.
+//! Taking samples.
 
 use criterion::{Bencher, Criterion};
 use headcount_yardstick::Processes;

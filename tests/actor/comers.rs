@@ -1,4 +1,4 @@
-//! Engines that come and go under two names in one slot, and what is done to them meanwhile.
+//! Engines that come and go under two names in one slot, and the changes to them that were found.
 
 use headcount::{Engine, EngineState, Error, Table};
 use headcount_tests::CameAndWent;

@@ -1,4 +1,4 @@
-//! Ends that take the kernel a while.
+//! Crashes whose core dump takes the kernel a while.
 
 use headcount_tests::CoreDump;
 use std::io;

@@ -1,4 +1,4 @@
-//! What needs a real fork, or a process that may make no system call.
+//! Tasks that need a real fork, or a process that may make no system call.
 
 use headcount::{EngineStats, Error, Frontend, Permit, Publisher, Table};
 use headcount_tests::ForkedUse;

@@ -1,4 +1,4 @@
-//! What the children of a process get that has inherited a table.
+//! What the children of a process that has inherited a table get of it.
 
 use crate::Failure;
 use headcount_tests::{Actor, Task};

@@ -1,4 +1,4 @@
-//! `apply`, and the caps of a living table.
+//! `apply`, and the caps of a table in use.
 
 use crate::command::{Ran, on, run, with_variable};
 use crate::scene::Scene;

@@ -1,4 +1,4 @@
-//! `bench`. What the ratios are is for a quiet machine and an optimized build to say.
+//! `bench`: the form of its output. The ratios mean something only on a quiet machine and in an optimized build.
 
 use crate::command::run;
 use serde_json::Value;

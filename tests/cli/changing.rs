@@ -1,4 +1,4 @@
-//! Commands that change a table, while frontends are at work on it.
+//! Commands that change a table while frontends use it.
 
 use crate::command::{command, on, on_while, run};
 use crate::scene::Scene;

@@ -1,4 +1,4 @@
-//! How it ends: exit codes, one sentence on standard error, and pipes that close early.
+//! How the command ends: exit codes, one sentence on standard error, and pipes that close early.
 
 use crate::command::{as_nobody, binary, on, run, with_variable};
 use crate::scene::Scene;

@@ -1,4 +1,4 @@
-//! What is generated: completions and man pages.
+//! Completions and man pages, which are generated.
 
 use crate::command::run;
 use headcount_tests::directory;

@@ -1,4 +1,4 @@
-//! Commands that read: read permission suffices, and nothing is changed, not even by a reap.
+//! Commands that only read: they need read permission only, and change nothing, not even by a reap.
 
 use crate::command::{as_nobody, on};
 use crate::scene::Scene;

@@ -1,4 +1,4 @@
-//! `top` gives the terminal back on signals, and ends when it goes away.
+//! `top` restores the terminal on signals, and ends when the terminal is closed.
 
 use crate::command::binary;
 use crate::scene::Scene;

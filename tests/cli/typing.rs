@@ -1,4 +1,4 @@
-//! What is typed: engines in one form, tables that are left out, slips, and what terminals would act on.
+//! Arguments: engines in one form, tables that are left out, typing errors, and text on which terminals would act.
 
 use crate::command::{Ran, command, on, run, run_with, with_variable};
 use crate::scene::Scene;

@@ -1,4 +1,4 @@
-//! What a process that was killed in an apply leaves of the old configuration and the new one.
+//! What is left of the old and the new configuration when a process was killed in an apply.
 
 use crate::Result;
 use crate::operation::{CAP, Operation, asked};

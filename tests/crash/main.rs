@@ -2,7 +2,7 @@
 //!
 //! A child process performs one operation under ptrace, is led n instructions into it and killed,
 //! for every n from the first instruction to the last. Each time the survivor goes on, a reap makes
-//! the counts exact, and a new frontend takes the dead one's place. Two passes: in the second the
+//! the counts exact, and a new frontend takes the slot of the dead one. Two passes: in the second the
 //! survivor works on the same engines between the child's last instruction and its death, so that it
 //! overwrites what the child has just written. The reaper is one of those killed; what it reaps died
 //! in the middle of an operation itself.
@@ -121,7 +121,7 @@ fn try_one(operation: Operation, helps: bool, lead: &mut Lead) -> Result<()> {
         _ => {}
     }
     check(&table, operation, &permits)?;
-    // A new frontend can take the dead one's place, and all is as it was when it has gone.
+    // A new frontend can take the slot of the dead one, and all is as before when it has left.
     let new = table.join()?;
     let mut others = new.route_many_with(4, &Request::new().tokens(1))?;
     work(&new, &mut others)?;

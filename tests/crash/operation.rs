@@ -1,4 +1,4 @@
-//! The operations that a process is killed in, each with what it needs before it.
+//! The operations in which a process is killed, each with its preparation.
 
 use headcount::{Engine, EngineStats, Frontend, Options, Permit, Publisher, Request, Table};
 use headcount_tests::Damage;

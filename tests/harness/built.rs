@@ -1,4 +1,4 @@
-//! Programs of other packages of this workspace, which a test cannot name as its own.
+//! Programs of other packages of this workspace, for which cargo gives a test no path.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Damage to a table's file, by what a dump of it says of where things lie.
+//! Damage to the file of a table, at offsets that its dump tells.
 
 use headcount::Table;
 use std::fs::{File, OpenOptions};

@@ -1,8 +1,8 @@
 //! Two operations, one of them stopped at every instruction, in the shipped code.
 //!
 //! A child process performs one operation under ptrace. It is led n instructions into it; another
-//! process then does something else, all of it; the child goes on to its end. That for every n from
-//! the first instruction to the last. The result is judged by the rule for the two operations: mostly, that
+//! process then performs the other operation to its end, and the child goes on to its own end. This is done for every
+//! n from the first instruction to the last. The result is judged by the rule for the two operations: mostly, that
 //! no operation acts against one that has returned.
 //!
 //! `step [EVERY [PAIR]]` tries every EVERYth of the instructions, by default all, of the pairs whose

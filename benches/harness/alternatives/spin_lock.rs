@@ -23,7 +23,7 @@ impl Lock for SpinLock {
         let backoff = Backoff::new();
         // Acquire: pairs with the Release in `unlock`.
         while self.0.swap(true, Ordering::Acquire) {
-            // Relaxed: the exchange above orders what follows.
+            // Relaxed: only a hint; the exchange orders what follows.
             while self.0.load(Ordering::Relaxed) {
                 // Gives the core away in the end: the holder may have lost its own.
                 backoff.snooze();
