@@ -18,10 +18,10 @@ fn c2_a_burst_of_several_processes_splits_exactly() {
             break;
         }
         let before = published();
-        let raced = race::<Vec<u32>>(&mut actors, &Task::burst(64));
+        let raced = race::<Vec<u32>>(&mut actors, &Task::burst(256));
         rounds.fell(raced.met && published() != before);
-        assert_eq!(raced.placed(), [64; 4]);
-        assert_eq!(table.in_flight(), [64 * round; 4]);
+        assert_eq!(raced.placed(), [256; 4]);
+        assert_eq!(table.in_flight(), [256 * round; 4]);
     }
 }
 
