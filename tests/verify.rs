@@ -74,20 +74,20 @@ fn an_impossible_slot_is_found() {
 #[test]
 fn an_impossible_lane_is_found() {
     const INTENT: u64 = 1;
-    const ERA: u64 = 6;
     const CONFIRMED: u64 = 8;
-    for (lane, word, value) in [
-        (14, INTENT, 1 << 50),
-        (14, INTENT, 1 << 63),
-        (0, INTENT, (1 << 63) | (8000 << 30)),
-        (0, INTENT, (1 << 63) | 12345),
-        (1, CONFIRMED, 1 << 40),
-        (2, ERA, 5),
+    for (part, lane, word, value) in [
+        ("lanes", 14, INTENT, 1 << 50),
+        ("lanes", 14, INTENT, 1 << 63),
+        ("lanes", 0, INTENT, (1 << 63) | (8000 << 30)),
+        ("lanes", 0, INTENT, (1 << 63) | 12345),
+        ("lanes", 1, CONFIRMED, 1 << 40),
+        // Of lane 1, by lane 3.
+        ("witnesses", 2, 0, (1 << 29) | (1 << 20)),
     ] {
-        let found = damaged(|damage, _| damage.change("lanes", lane, word, |_| value));
+        let found = damaged(|damage, _| damage.change(part, lane, word, |_| value));
         assert!(
             kinds(&found).contains(&FaultKind::Lane),
-            "{lane} {word} {found:?}"
+            "{part} {lane} {word} {found:?}"
         );
     }
 }

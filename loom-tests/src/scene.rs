@@ -11,7 +11,7 @@ use crate::algorithm::rows::{Limits, Rows, ScanHints};
 use crate::algorithm::scan;
 use crate::algorithm::seqlatch::{COPIES, SeqLatch};
 use crate::algorithm::total::{Total, TotalCaps};
-use crate::algorithm::word::{Amount, LaneId, MAX_REQUESTS, RowState, TokenWord, Word};
+use crate::algorithm::word::{Amount, LaneId, MAX_REQUESTS, RowState, TokenWord, Witness, Word};
 use bytemuck::Zeroable;
 use loom::sync::Mutex;
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ pub(crate) struct Scene {
     lanes: Vec<LaneRecord>,
     ledgers: Vec<AtomicU64>,
     anonymous_tags: AtomicU64,
-    eras: AtomicU64,
+    witnesses: Vec<Atomic<Witness>>,
     hints: Atomic<ScanHints>,
     limits: Vec<Atomic<Limits>>,
     token_caps: Vec<AtomicU64>,
@@ -59,7 +59,9 @@ impl Scene {
                 .map(|_| AtomicU64::new(0))
                 .collect(),
             anonymous_tags: AtomicU64::new(0),
-            eras: AtomicU64::new(0),
+            witnesses: (0..lanes * lanes)
+                .map(|_| Atomic::new(Witness::NONE))
+                .collect(),
             hints: Atomic::new(ScanHints::zeroed().with_in_use(engines)),
             limits: (0..engines)
                 .map(|_| Atomic::new(Limits::new(1.0, MAX_REQUESTS)))
@@ -118,7 +120,8 @@ impl Scene {
             ledgers: &self.ledgers,
             plane_stride: self.words.len(),
             anonymous_tags: &self.anonymous_tags,
-            eras: &self.eras,
+            witnesses: &self.witnesses,
+            witness_stride: self.lanes.len(),
         }
     }
 

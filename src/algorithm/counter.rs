@@ -2,7 +2,7 @@
 //!
 //! A shared count and the private ledgers that say whose it is are different words, and a process
 //! can die between writing one and the other. So every change of a row is an *operation* of a
-//! *lane*, recoverable at each of its steps: after the lane's death, anyone who holds the lane can
+//! *lane*, recoverable at each of its steps: after the lane's death, the process that holds the lane next can
 //! tell whether the change took effect, and complete the ledger. It is the recoverable
 //! compare-and-swap of the persistent-memory literature (Attiya, Ben-Baruch and Hendler, PODC
 //! 2018; Ben-David, Blelloch, Friedman and Wei, SPAA 2019), with a process's death in the place of
@@ -11,27 +11,27 @@
 //! A row is two words, [`Word`] and [`TokenWord`]. An operation of lane `me` on a row:
 //!
 //! 1. reads the word and takes the next operation number, whose low bits are the *tag*;
-//! 2. *settles* the word: makes the evidence that the operation which wrote it took effect outlive
+//! 2. *secures* the word: makes the evidence that the operation which wrote it took effect outlive
 //!    the word, and brings the row's tokens up to date;
 //! 3. writes down what it is about to do (`change`, what its ledger and the row's tokens are before,
 //!    then `intent`) and compare-and-swaps the word to `new value | me | tag`. This is the one step at
 //!    which the change takes effect, requests and tokens alike. On failure it has not: the intent
 //!    is cleared, and the caller looks again;
-//! 4. brings the tokens up to date (unless somebody who settled did), writes its ledger, clears the
-//!    intent.
+//! 4. brings the tokens up to date (unless another lane has, when it secured the word), writes its ledger, clears
+//!    the intent.
 //!
 //! # What holds at every instant
 //!
 //! - **Fields move only while idle.** A lane's operation number and its fields change only
 //!   while its intent is idle, so an active intent always has its own fields beside it.
 //! - **Evidence outlives the word.** An operation whose intent is active took effect if and only if
-//!   its row's word names it, or a [`Witness`](super::word::Witness) of its era on that row does, or
-//!   `confirmed` has reached its number (but see "What wraps"). Who overwrites the word has left
-//!   evidence before, and nobody leaves any of an operation that did not happen.
+//!   its row's word names it, or a [`Witness`] of its lane does, or `confirmed` has reached its number (but see
+//!   "What wraps"). The evidence is left before the word is overwritten, and none is left of an operation that did
+//!   not take effect.
 //! - **Tokens lag by at most one operation.** A word is overwritten only after the tokens of the
 //!   operation that it names were brought up to date.
 //!
-//! What the evidence is, and why neither a helper that is late nor old evidence does harm, is argued in
+//! What the evidence is, why a helper that is late does no harm, and why no old evidence is taken for new, is argued in
 //! [`evidence`].
 //!
 //! # What wraps
@@ -42,24 +42,22 @@
 //!   completes a multiple of 2^29 operations (a quarter of a minute at full speed, spent between two
 //!   instructions of the sleeper) of which the last leaves the same value, state and tag in the word;
 //!   and that writer dies in the few instructions before its ledger is written.
-//! - A process sleeps between reading a word and reading the count of eras; meanwhile the word's last
-//!   writer ends two eras, which takes more than 2^28 operations; and that writer dies before the
-//!   compare-and-swap of the one operation that has the same tag, if it is on that row.
+//! - A process sleeps between loading a word and leaving a witness, for more than 2^27 operations of the word's last
+//!   writer, and is killed in the few instructions before it withdraws that witness. Before its next sweep that writer
+//!   dies, too: in the few instructions before its ledger is written, in an operation whose word the first lane
+//!   has overwritten; or, after a sleep of three quarters of a turn, before the compare-and-swap of the one operation
+//!   that has the same tag.
 //!
 //! A token version is 32 bits, and harm needs a helper that sleeps for an exact multiple of 2^32 token
-//! operations on that very row which leave the same token count. Eras are counted modulo 2^23, and
-//! half of them are 2^50 operations of all lanes together: a year at the full speed of one. A witness
-//! as old as that may be believed, and harm needs its lane's death in one certain operation; a lane
-//! that its frontend has not used in that time is not believed to have taken effect by a witness alone,
-//! and harm needs its death in the few instructions of its next operation. Operation numbers are 64
-//! bits and do not wrap in the life of a machine.
+//! operations on that very row which leave the same token count. Operation numbers are 64 bits and do not wrap in
+//! the life of a machine.
 
 pub(crate) mod audit;
 mod evidence;
 
 use super::record::lane::{LaneRecord, REASONS};
 use super::record::ledger::{Ledger, PLANES, Plane};
-use super::word::{Amount, Era, Intent, LaneId, NO_LANE, RowState, Tag, TokenWord, Word};
+use super::word::{Amount, Intent, LaneId, NO_LANE, RowState, Tag, TokenWord, Witness, Word};
 use crate::algorithm::primitive::{Atomic, AtomicU64, Ordering, about_to_write};
 use evidence::WriterState;
 
@@ -76,22 +74,23 @@ pub(crate) struct Counter<'a> {
     /// Lane by lane, and plane by plane, `plane_stride` apart; a word for each row.
     pub(crate) ledgers: &'a [AtomicU64],
     pub(crate) plane_stride: usize,
-    /// How many words nobody has written: the source of nobody's tags.
+    /// Lane by lane, `witness_stride` apart: what it has seen of each lane's operations.
+    pub(crate) witnesses: &'a [Atomic<Witness>],
+    pub(crate) witness_stride: usize,
+    /// Source of tags for words written without a lane (state changes).
     pub(crate) anonymous_tags: &'a AtomicU64,
-    /// How many eras have begun.
-    pub(crate) eras: &'a AtomicU64,
 }
 
 impl<'a> Counter<'a> {
-    /// The word of `row`, to be passed on to [`attempt`](Self::attempt).
+    /// Returns the word of `row`, for [`attempt`](Self::attempt).
     #[inline]
     pub(crate) fn load(&self, row: usize) -> Word {
-        // Acquire: pairs with the Release of the compare-and-swap in `attempt` and `rewrite`. Whoever
-        // sees a word must see its writer's operation number, intent and fields.
+        // Acquire: pairs with the Release of the compare-and-swap in `attempt` and `rewrite`. Who sees
+        // a word must see its writer's operation number, intent and fields.
         self.words[row].load(Ordering::Acquire)
     }
 
-    /// The word of `row` and its tokens, both at one moment.
+    /// Returns the word of `row` and its tokens, both as of one moment.
     pub(crate) fn observe(&self, row: usize) -> (Word, u32) {
         loop {
             let seen = self.load(row);
@@ -102,8 +101,8 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Says that `me` is about to change a row, if it is known yet which: the lines that have to come
-    /// from other processors come at the same time then, not one after the other.
+    /// Fetches the lines that `me` is about to write, with that of `row` if it is known yet: all at the same time,
+    /// not one after the other.
     #[inline]
     pub(crate) fn prepare(&self, me: LaneId, row: Option<usize>) {
         about_to_write(&self.lanes[usize::from(me.0) - 1]);
@@ -115,9 +114,9 @@ impl<'a> Counter<'a> {
     /// One operation of lane `me`: changes `row` by `change` if its word still is `seen`.
     ///
     /// The caller must hold `me`, alone, and must have held it when [`load`](Self::load) or
-    /// [`observe`](Self::observe) returned `seen`: a lane leaves evidence of each word that it is shown, and one that
-    /// it has overwritten itself meanwhile would take the place of newer evidence. Caps that were checked
-    /// against `seen` hold, since the change takes effect on that very word or not at all.
+    /// [`observe`](Self::observe) returned `seen`: if it had overwritten that very word meanwhile, then this attempt
+    /// would withdraw the witness of it. Caps that were checked against `seen` hold, since the change takes effect on
+    /// that very word or not at all.
     #[inline(always)] // what is known of the change where it is called makes half of it go away
     pub(crate) fn attempt(&self, me: LaneId, row: usize, seen: Word, change: Amount) -> bool {
         if !self.secure_evidence(row, seen, me) {
@@ -131,29 +130,29 @@ impl<'a> Counter<'a> {
         if seen.is_by(me, Tag::of(operation)) {
             operation = operation.wrapping_add(1);
         }
-        if Era::ends_between(last, operation) {
-            self.begin_era(me, lane);
+        if Tag::quarter_ends_between(last, operation) {
+            self.sweep(me);
         }
         let tag = Tag::of(operation);
         let total = self.total(me, row, change);
         let total_before = total.load(Ordering::Relaxed);
 
-        // Release: pairs with the first Acquire in `standing`. Who sees this number must not see a
+        // Release: pairs with the first Acquire in `writer_state`. Who sees this number must not see a
         // word of the row that is older than the one this operation started from.
         lane.operation.store(operation, Ordering::Release);
         // Relaxed: only read in `recover`, which acquires the intent below.
         lane.total_before.store(total_before, Ordering::Relaxed);
-        // Release: pairs with the Acquire of this field in `standing`. Who sees a field of this
+        // Release: pairs with the Acquire of this field in `writer_state`. Who sees a field of this
         // operation must see its number when it reads that again.
         lane.change.store(change, Ordering::Release);
         let tokens = (change.tokens() != 0).then(|| self.write_down_tokens(lane, me, row));
-        // Release: pairs with the Acquire of the intent in `standing` and `recover`. Who sees the
+        // Release: pairs with the Acquire of the intent in `writer_state` and `recover`. Who sees the
         // intent must see its fields.
         lane.intent
             .store(Intent::active(row, tag), Ordering::Release);
 
         // Release on success: pairs with the Acquire in `load`; who sees the word must see the
-        // intent, or they would overwrite the word without settling it. Relaxed on failure: the
+        // intent, or they would overwrite the word without securing it. Relaxed on failure: the
         // word that we find is not used.
         let taken = self.words[row]
             .compare_exchange(
@@ -172,8 +171,10 @@ impl<'a> Counter<'a> {
             // that it belongs to. The lane's next holder reads it after the intent below, or completes
             // it.
             total.store(after(total_before, change), Ordering::Release);
+        } else {
+            self.withdraw_witness(seen, me);
         }
-        // Release: pairs with the Acquire of the intent in `standing`, whose reader takes "idle"
+        // Release: pairs with the Acquire of the intent in `writer_state`, whose reader takes "idle"
         // to mean that the tokens are up to date, and in `recover`, whose reader takes it to mean
         // that the ledger is.
         lane.intent.store(Intent::IDLE, Ordering::Release);
@@ -182,9 +183,9 @@ impl<'a> Counter<'a> {
 
     /// Writes down the tokens of `row`, its own and those in the ledger, before they change.
     fn write_down_tokens(&self, lane: &LaneRecord, me: LaneId, row: usize) -> (TokenWord, u64) {
-        // Relaxed: settling the word has ordered it. Who brought the tokens up to date was either
-        // us, or did so before the "idle" that we have acquired, or before writing the word that we
-        // have. So if the word is not overwritten before we do that, then this is its token word.
+        // Relaxed: securing the word has ordered it. The tokens were brought up to date either by
+        // us, or before the "idle" that we have acquired, or before the word that we have was
+        // written. So if the word is not overwritten before we do that, then this is its token word.
         let tokens_before = self.tokens[row].load(Ordering::Relaxed);
         let held_before = self.plane(me, row, Plane::Tokens).load(Ordering::Relaxed);
         // Relaxed and Release: as for the total and the change.
@@ -203,9 +204,9 @@ impl<'a> Counter<'a> {
 
     /// Changes the state of `row`, if `to` names a new one for the word it is shown.
     ///
-    /// Returns the word as it was. The new word differs from the old one in its tag, so whoever
-    /// chose this row by an older look fails to count on it: once this returns, nobody acts on the
-    /// row's former state, caps or weight.
+    /// Returns the word as it was. The new word differs from the old one in its tag, so a request that was chosen
+    /// by an older word fails to count on it: once this returns, none is counted by the row's former state, caps or
+    /// weight.
     pub(crate) fn rewrite(
         &self,
         row: usize,
@@ -237,7 +238,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// What lane `id` has done on `row`. Exact for a lane that is held by the caller and recovered.
+    /// Returns what lane `id` has done on `row`. Exact for a lane that is held by the caller and recovered.
     pub(crate) fn ledger(&self, id: LaneId, row: usize) -> Ledger {
         // Relaxed: for a lane of one's own there is nothing to order; for another's it is a glance.
         let read = |plane| self.plane(id, row, plane).load(Ordering::Relaxed);
@@ -256,7 +257,7 @@ impl<'a> Counter<'a> {
         refused.store(before.wrapping_add(1), Ordering::Relaxed);
     }
 
-    /// The calls that lane `id` has counted as refused, by reason.
+    /// Returns the calls that lane `id` has counted as refused, by reason.
     pub(crate) fn refusals(&self, id: LaneId) -> [u64; REASONS] {
         let refusals = &self.lanes[usize::from(id.0) - 1].refusals;
         // Relaxed: a glance, for people.
@@ -271,7 +272,7 @@ impl<'a> Counter<'a> {
         let Some((row, tag)) = intent.operation() else {
             return; // the ledger is right
         };
-        if row < self.words.len() && self.took_effect(id, lane, row, tag, self.load(row)) {
+        if row < self.words.len() && self.took_effect(id, lane, tag, self.load(row)) {
             // Relaxed: they were stored before the intent that we acquired, by the dead holder.
             let change = lane.change.load(Ordering::Relaxed);
             if change.tokens() != 0 {
@@ -289,7 +290,7 @@ impl<'a> Counter<'a> {
         lane.intent.store(Intent::IDLE, Ordering::Release);
     }
 
-    /// The tokens of `row` when its word was `seen`, or `None` if the word moved meanwhile.
+    /// Returns the tokens of `row` when its word was `seen`, or `None` if the word moved meanwhile.
     fn tokens_at(&self, row: usize, seen: Word) -> Option<TokenWord> {
         let standing = match seen.is_with_tokens() {
             true => self.writer_state(row, seen),
@@ -312,7 +313,7 @@ impl<'a> Counter<'a> {
         }
     }
 
-    /// Applies `change` to the tokens of `row`, unless somebody has.
+    /// Applies `change` to the tokens of `row`, unless another lane has.
     fn advance_tokens(&self, row: usize, before: TokenWord, change: Amount) {
         // Release: pairs with the Acquire of the token word in `tokens_at`; who sees these tokens must
         // see the word that they belong to. A failure means that it was done.
@@ -324,7 +325,7 @@ impl<'a> Counter<'a> {
         );
     }
 
-    /// The tokens in the ledger of lane `id`, which was `before`, after `change`.
+    /// Writes the tokens in the ledger of lane `id`, which were `before`, as they are after `change`.
     fn hold_tokens(&self, id: LaneId, row: usize, before: u64, change: Amount) {
         let held = before.wrapping_add_signed(change.tokens());
         // Release: as for the total in `attempt`.
@@ -342,7 +343,7 @@ impl<'a> Counter<'a> {
         self.lanes.get(usize::from(id.0).checked_sub(1)?)
     }
 
-    /// The total that `change` adds to.
+    /// Returns the total that `change` adds to.
     #[inline]
     fn total(&self, id: LaneId, row: usize, change: Amount) -> &'a AtomicU64 {
         let plane = match change.requests() {
@@ -357,9 +358,17 @@ impl<'a> Counter<'a> {
         let planes = (usize::from(id.0) - 1) * PLANES + plane as usize;
         &self.ledgers[planes * self.plane_stride + row]
     }
+
+    /// Returns the witness that lane `me` has of lane `other`. `None`: there is no such lane.
+    #[inline]
+    fn witness(&self, me: LaneId, other: LaneId) -> Option<&'a Atomic<Witness>> {
+        let mine = (usize::from(me.0) - 1) * self.witness_stride;
+        let mine = &self.witnesses[mine..][..self.lanes.len()];
+        mine.get(usize::from(other.0).checked_sub(1)?)
+    }
 }
 
-/// A total that was `before`, after `change`.
+/// Returns a total that was `before`, after `change`.
 #[inline]
 fn after(before: u64, change: Amount) -> u64 {
     before.wrapping_add(change.requests().unsigned_abs())

@@ -69,7 +69,7 @@ mod model {
         }
     }
 
-    /// `atomic::Atomic` for 64-bit types, over loom's integer.
+    /// `atomic::Atomic` for types of at most 64 bits, over loom's integer.
     #[derive(Debug)]
     pub(crate) struct Atomic<T> {
         bits: AtomicU64,
@@ -79,17 +79,17 @@ mod model {
     impl<T: Pod> Atomic<T> {
         pub(crate) fn new(value: T) -> Self {
             Self {
-                bits: AtomicU64::new(bytemuck::cast(value)),
+                bits: AtomicU64::new(widened(value)),
                 typed: PhantomData,
             }
         }
 
         pub(crate) fn load(&self, order: Ordering) -> T {
-            bytemuck::cast(self.bits.load(order))
+            narrowed(self.bits.load(order))
         }
 
         pub(crate) fn store(&self, value: T, order: Ordering) {
-            self.bits.store(bytemuck::cast(value), order);
+            self.bits.store(widened(value), order);
         }
 
         pub(crate) fn compare_exchange(
@@ -99,11 +99,20 @@ mod model {
             success: Ordering,
             failure: Ordering,
         ) -> Result<T, T> {
-            let (current, new) = (bytemuck::cast(current), bytemuck::cast(new));
             (self.bits)
-                .compare_exchange(current, new, success, failure)
-                .map(bytemuck::cast)
-                .map_err(bytemuck::cast)
+                .compare_exchange(widened(current), widened(new), success, failure)
+                .map(narrowed)
+                .map_err(narrowed)
         }
+    }
+
+    fn widened<T: Pod>(value: T) -> u64 {
+        let mut bytes = [0; 8];
+        bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+        u64::from_ne_bytes(bytes)
+    }
+
+    fn narrowed<T: Pod>(bits: u64) -> T {
+        bytemuck::pod_read_unaligned(&bits.to_ne_bytes()[..size_of::<T>()])
     }
 }

@@ -100,9 +100,6 @@ impl Registry<'_> {
     /// Marks a slot as taken. The caller holds its lock as its frontend, and from here on the caller's death is a
     /// frontend's.
     pub(crate) fn enter(&self, index: usize) {
-        for lane in 0..self.lanes_per_slot {
-            self.counter.renew_era(self.lane(index, lane));
-        }
         let slot = &self.slots[index];
         slot.set(slot.word().taken());
     }

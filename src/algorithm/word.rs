@@ -7,7 +7,9 @@ mod evidence;
 mod operation;
 mod row;
 
-pub(crate) use evidence::{ERA_BITS, Era, Witness};
+pub(crate) use evidence::Witness;
+#[cfg(not(loom))]
+pub(crate) use evidence::witness_fields;
 pub(crate) use operation::{Amount, Intent};
 #[cfg(not(loom))]
 pub(crate) use row::MAX_TOKENS;
@@ -16,6 +18,9 @@ pub(crate) use row::{BELOW_RANK, MAX_REQUESTS, RowState, TokenWord, Word};
 const TAG_BITS: u32 = 29;
 const LANE_BITS: u32 = 12;
 const TAG_MASK: u64 = (1 << TAG_BITS) - 1;
+
+/// After so many operations of a lane its tags come again.
+pub(crate) const TURN: u64 = 1 << TAG_BITS;
 const LANE_MASK: u64 = (1 << LANE_BITS) - 1;
 
 /// The most lanes that a table can have; they are numbered from 1.
@@ -34,6 +39,12 @@ pub(crate) struct Tag(u64);
 
 impl Tag {
     pub(crate) fn of(operation: u64) -> Self {
-        Self(operation & TAG_MASK)
+        Self(operation % TURN)
+    }
+
+    /// Whether a quarter of a turn of the tags ends between two operations of a lane.
+    #[inline]
+    pub(crate) fn quarter_ends_between(one: u64, next: u64) -> bool {
+        one / (TURN / 4) != next / (TURN / 4)
     }
 }

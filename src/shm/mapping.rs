@@ -8,7 +8,7 @@ use crate::algorithm::record::slot::SlotRecord;
 use crate::algorithm::registry::Registry;
 use crate::algorithm::rows::{Limits, Rows};
 use crate::algorithm::seqlatch::SeqLatch;
-use crate::algorithm::word::{TokenWord, Word};
+use crate::algorithm::word::{TokenWord, Witness, Word};
 use crate::shm::layout::publication::HEAD_WORDS;
 use crate::shm::layout::{Control, EngineRecord, Layout, Section};
 use memmap2::{MmapOptions, MmapRaw};
@@ -38,12 +38,12 @@ struct Parts<'a> {
 /// Types of which any bytes are a value, and which change under shared references only atomically.
 ///
 /// # Safety
-/// The implementor must be made of 64-bit atomics and padding, and nothing else.
+/// The implementor must be made of atomics and padding, and nothing else.
 unsafe trait Shared {}
 
 // SAFETY: each is an atomic of 64 bits whose every bit pattern is a value.
 unsafe impl Shared for AtomicU64 {}
-// SAFETY: as above; the words are `Pod`.
+// SAFETY: an atomic whose every bit pattern is a value, since its type is `Pod`.
 unsafe impl<T: bytemuck::Pod> Shared for Atomic<T> {}
 // SAFETY: made of the above.
 unsafe impl Shared for Control {}
@@ -55,6 +55,7 @@ unsafe impl Shared for SlotRecord {}
 unsafe impl Shared for LaneRecord {}
 
 const _: () = assert!(size_of::<Atomic<Word>>() == 8 && align_of::<Atomic<Word>>() == 8);
+const _: () = assert!(size_of::<Atomic<Witness>>() == 4 && align_of::<Atomic<Witness>>() == 4);
 
 impl Mapping {
     /// Maps a file whose size is that of the layout.
@@ -77,7 +78,8 @@ impl Mapping {
                     ledgers: bytes.section::<AtomicU64>(layout.ledgers),
                     plane_stride: layout.geometry.plane_stride(),
                     anonymous_tags: &control.anonymous_tags.word,
-                    eras: &control.eras,
+                    witnesses: bytes.section::<Atomic<Witness>>(layout.witnesses),
+                    witness_stride: layout.geometry.witness_stride(),
                 },
                 hints: &control.hints,
                 limits: bytes.section::<Atomic<Limits>>(layout.limits),

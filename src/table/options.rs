@@ -97,13 +97,14 @@ impl Options {
     }
 
     /// How many engines the table has room for, 1 to 4,096. Default: 64, or as many as were added
-    /// if that is more. Each takes about 350 bytes, and 32 for each lane of each frontend.
+    /// if that is more. Each takes about 350 bytes, and 24 for each lane of each frontend.
     pub fn max_engines(mut self, count: usize) -> Self {
         self.max_engines = Some(count);
         self
     }
 
-    /// How many processes can join, 1 to 4,095. Default: 64.
+    /// How many processes can join, 1 to 4,095. Default: 64. Each pair of lanes takes 8 bytes: 1,000 frontends of 4
+    /// lanes take 64 MB for that.
     pub fn max_frontends(mut self, count: usize) -> Self {
         self.max_frontends = Some(count);
         self

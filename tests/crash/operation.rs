@@ -182,7 +182,7 @@ pub(crate) fn asked() -> Options {
 
 /// Has a frontend admit a request to engine 1, another one see that, and the lane of the former come round
 /// to where its next request there has the same tag. What it would have done in the meantime is left
-/// out, but for the ends of its eras.
+/// out, but for its sweeps.
 fn let_tags_come_round(frontend: &Frontend, witness: &Frontend) -> Vec<Permit> {
     const TAGS: u64 = 1 << 29;
     let table = frontend.table();
@@ -193,6 +193,10 @@ fn let_tags_come_round(frontend: &Frontend, witness: &Frontend) -> Vec<Permit> {
         let request = Request::new().pin(engine);
         frontend.route_with(&request).expect("routes")
     };
+    // So that its number is larger than what the last sweep takes: a lane's numbers only grow.
+    for _ in 0..2 {
+        drop(pin(frontend, 0));
+    }
     let first = pin(frontend, 1);
     // The lane that it has used, and the number of its last operation.
     let lanes = table.dimensions().threads + 1;
@@ -206,9 +210,14 @@ fn let_tags_come_round(frontend: &Frontend, witness: &Frontend) -> Vec<Permit> {
         });
     }
     let seen = pin(witness, 1);
-    let skip_to = |operation| file.change("lanes", lane, 0, |_| operation);
-    for end_of_an_era in [TAGS / 2, TAGS] {
-        skip_to(end_of_an_era - 2);
+    let skip_to = |operation| {
+        file.change("lanes", lane, 0, |last| {
+            assert!(last <= operation, "numbers only grow");
+            operation
+        });
+    };
+    for quarter in 1..=4 {
+        skip_to(quarter * TAGS / 4 - 2);
         drop(pin(frontend, 0));
     }
     // The table's own row takes a number before the engine's does, and one after it.

@@ -3,9 +3,11 @@
 //! Bounds: two preemptions let the operation come in between any two loads of the look, and the look
 //! between any two stores of the operation.
 
+use crate::algorithm::word::TURN;
 use crate::death::live_for;
 use crate::explore::{explore, explore_deaths, race};
 use crate::scene::Scene;
+use loom::thread;
 use std::sync::Arc;
 
 /// Requests and tokens on the engine's row, and what the ledger of the slot's lane says of them. `None`: the
@@ -51,6 +53,53 @@ fn c1_a_recount_while_a_dead_lane_is_recovered_is_right() {
         let (died, recounted) = race(life_and_recovery, recount);
         assert_equal(recounted);
         died
+    });
+}
+
+#[test]
+fn c1_a_recount_beside_a_lane_that_another_one_tells_of_later() {
+    // The witness of the operation on row 0 makes room for that of the one on row 1.
+    recount_beside("a recount, and a later witness", 2, 0, |scene, slot| {
+        scene.route_to(0, slot, 0);
+        scene.route_to(1, slot, 0);
+    });
+}
+
+#[test]
+fn c1_a_recount_beside_a_lane_that_sweeps() {
+    // The witness of the operation on row 0 is swept before the one on row 1.
+    let last = TURN - 2;
+    recount_beside("a recount, and a sweep", 2, last, |scene, slot| {
+        scene.route_to(0, slot, 0);
+    });
+}
+
+/// A recount of what a lane holds of row 0, while that lane counts there and goes on to row 1, and another one
+/// overwrites its words.
+fn recount_beside(name: &str, preemptions: usize, last: u64, overwrite: fn(&Scene, usize)) {
+    explore(name, preemptions, move || {
+        let scene = Arc::new(Scene::new(2, 2));
+        let [slot, other] = [scene.join(), scene.join()];
+        scene.lane(slot).skip_to(last);
+        let overwrites = thread::spawn(scene.with(move |scene| overwrite(scene, other)));
+        let routes = scene.with(move |scene| {
+            scene.route_to(0, slot, 0);
+            scene.route_to(1, slot, 0);
+        });
+        let recount = scene.with(move |scene| {
+            let counter = scene.counter();
+            let seen = counter.load(0);
+            // Both are counted, and the other one came last.
+            if seen.value() < 2 || seen.lane() == scene.registry().lane(slot, 0) {
+                return None;
+            }
+            let ledger = counter.ledger_at(scene.registry().lane(slot, 0), 0, seen)?;
+            Some(ledger.requests())
+        });
+        if let ((), Some(held)) = race(routes, recount) {
+            assert_eq!(held, 1);
+        }
+        overwrites.join().unwrap();
     });
 }
 

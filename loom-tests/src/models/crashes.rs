@@ -199,9 +199,7 @@ fn k1_death_after_an_operation_that_is_helped() {
 
 #[test]
 fn k1_death_after_many_operations_with_a_late_helper() {
-    // Enough operations for narrow tags to come round while a helper sleeps: the word that it has
-    // loaded is by an operation of the same tag as the one in which its writer dies. The first one
-    // has tokens, or no process would help.
+    // A helper may sleep through all of them. The first one has tokens, or none would help.
     explore_deaths("death after many operations", 1, |accesses| {
         let before = |scene: &Scene, slot| _ = scene.route(slot, 5);
         let victim = |scene: &Scene, slot| {

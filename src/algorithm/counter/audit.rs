@@ -1,13 +1,13 @@
 //! A row and its ledgers, looked at from outside while others go on.
 //!
-//! Nothing here writes. What is exact, and when, is said at each function; the argument for
-//! [`Counter::ledger_at`] is that of recovery: an operation whose intent is active took effect if and
-//! only if its row's word names it, or a witness does, or `confirmed` has reached its number.
+//! Nothing here writes. Each function says what is exact, and when. [`Counter::ledger_at`] relies on the same as
+//! recovery: an operation whose intent is active took effect if and only if its row's word names it, or a witness
+//! does, or `confirmed` has reached its number.
 
 use super::{Counter, after};
 use crate::algorithm::primitive::{Ordering, fence};
 use crate::algorithm::record::ledger::Ledger;
-use crate::algorithm::word::{Amount, Era, Intent, LaneId, Tag, Word};
+use crate::algorithm::word::{Amount, Intent, LaneId, Tag, Witness, Word};
 
 /// What is wrong with a lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,14 +16,14 @@ pub(crate) enum LaneFault {
     Intent(u64),
     /// Its intent names another operation than its number does.
     Tag,
-    /// Somebody has seen an operation take effect that it never began.
+    /// Another lane has seen an operation take effect that it never began.
     Confirmed { confirmed: u64, operation: u64 },
-    /// It is of an era that has not begun.
-    Era,
+    /// The same, by a witness.
+    Witness(Witness),
 }
 
 impl Counter<'_> {
-    /// The ledger of lane `id` on `row`, with what an operation that it is in owes it if that took
+    /// Returns the ledger of lane `id` on `row`, with what an operation that it is in owes it if that took
     /// effect.
     ///
     /// Exact if the row's word was `seen` from before this call until [`still`](Self::still) after it:
@@ -48,7 +48,7 @@ impl Counter<'_> {
         // Acquire: pairs with the Release of this field in `attempt`; if it is of a later operation,
         // then the number below is, too.
         let change = lane.change.load(Ordering::Acquire);
-        let took_effect = self.took_effect(id, lane, row, tag, seen);
+        let took_effect = self.took_effect(id, lane, tag, seen);
         // Relaxed, twice: ordered after the Acquires above, and coherence does the rest.
         let still = tag == Tag::of(operation)
             && lane.operation.load(Ordering::Relaxed) == operation
@@ -76,7 +76,7 @@ impl Counter<'_> {
         self.words[row].load(Ordering::Relaxed) == seen
     }
 
-    /// The tokens of `row` when its word was `seen`; `None` if it moved while we looked.
+    /// Returns the tokens of `row` when its word was `seen`; `None` if it moved while we looked.
     pub(crate) fn tokens_while(&self, row: usize, seen: Word) -> Option<u32> {
         Some(self.tokens_at(row, seen)?.tokens())
     }
@@ -88,15 +88,14 @@ impl Counter<'_> {
             .is_some_and(|lane| lane.intent.load(Ordering::Acquire) != Intent::IDLE)
     }
 
-    /// What is wrong with a lane, as of one look. A lane that moves meanwhile may look wrong once,
+    /// Returns what is wrong with a lane, as of one look. A lane that moves meanwhile may look wrong once,
     /// and then not again in the same way.
     pub(crate) fn lane_fault(&self, id: LaneId) -> Option<LaneFault> {
         let lane = self.lane(id)?;
-        // Relaxed: the fence below orders it before the count of eras and the number. Both of these
-        // were moved before it was, though by Relaxed operations: a look that sees it earlier does not
-        // come out the same again.
+        // Relaxed, and in `last_witnessed`: the fence below orders them before the number, which was moved before
+        // they were.
+        let witness = self.last_witnessed(id);
         let confirmed = lane.confirmed.load(Ordering::Relaxed);
-        let era = lane.era.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         let operation = lane.operation.load(Ordering::Acquire);
         let intent = lane.intent.load(Ordering::Acquire);
@@ -106,8 +105,8 @@ impl Counter<'_> {
                 operation,
             });
         }
-        if !Era::of(self.eras.load(Ordering::Relaxed)).is_not_before(era) {
-            return Some(LaneFault::Era);
+        if witness.is_after(Witness::of(Tag::of(operation))) {
+            return Some(LaneFault::Witness(witness));
         }
         let fault = match intent.operation() {
             None if intent == Intent::IDLE => None,

@@ -8,8 +8,7 @@
 //!     3  total before        requests: 64
 //!     4  held tokens before  tokens, signed: 64
 //!     5  tokens before       tokens 32 | version 32
-//!     6  era                 0 (41) | era 23
-//!     7  padding
+//!   6-7  padding
 //!   ------------------------------------------------- a new cache line: other processes write here, or seldom
 //!     8  confirmed           number of an operation: 64
 //!  9-13  refusals            calls, by reason: 64 each
@@ -18,7 +17,7 @@
 
 use super::{Field, fields, words};
 use crate::algorithm::primitive::{Atomic, AtomicU64};
-use crate::algorithm::word::{Amount, ERA_BITS, Era, Intent, TokenWord};
+use crate::algorithm::word::{Amount, Intent, TokenWord};
 
 /// A lane as it lies in the table.
 ///
@@ -36,9 +35,7 @@ pub(crate) struct LaneRecord {
     pub(in crate::algorithm) held_tokens_before: AtomicU64,
     /// The tokens of the row before an operation with tokens.
     pub(in crate::algorithm) tokens_before: Atomic<TokenWord>,
-    /// The era in which its present operations began.
-    pub(in crate::algorithm) era: Atomic<Era>,
-    _rest_of_the_line: AtomicU64,
+    _rest_of_the_line: [AtomicU64; 2],
     /// The highest operation that another lane has seen take effect. Other lanes write it, and only raise it. On a
     /// line of its own, since its writers are others.
     pub(in crate::algorithm) confirmed: AtomicU64,
@@ -61,7 +58,7 @@ pub(crate) const REFUSED_FOR: [&str; REASONS] = [
 pub(crate) const REASONS: usize = 5;
 
 impl LaneRecord {
-    pub(crate) const FIELDS: [Field; 11] = fields!(LaneRecord {
+    pub(crate) const FIELDS: [Field; 10] = fields!(LaneRecord {
         operation: [Field::number("operation")],
         intent: [Field::new("intent", |found| {
             match found.typed::<Intent>().operation() {
@@ -77,8 +74,7 @@ impl LaneRecord {
         total_before: [Field::number("total before")],
         held_tokens_before: [Field::new("held tokens before", |found| found.signed())],
         tokens_before: [TokenWord::field("tokens before")],
-        era: [Field::number("era").of_bits(ERA_BITS)],
-        _rest_of_the_line: [Field::padding(1)],
+        _rest_of_the_line: [Field::padding(2)],
         confirmed: [Field::number("confirmed")],
         refusals: [Field::new("refusals", |found| {
             format!("{} calls refused: {}", found.word, REFUSED_FOR[found.index])
@@ -102,15 +98,14 @@ impl LaneRecord {
             total_before: zero(),
             held_tokens_before: zero(),
             tokens_before: Atomic::new(TokenWord::zeroed()),
-            era: Atomic::new(Era::zeroed()),
-            _rest_of_the_line: zero(),
+            _rest_of_the_line: [zero(), zero()],
             confirmed: zero(),
             refusals: core::array::from_fn(|_| zero()),
             _rest_of_the_last_line: [zero(), zero()],
         }
     }
 
-    /// As if it had come to that operation, without the end of an era.
+    /// As if it had come to that operation, without a sweep.
     pub(crate) fn skip_to(&self, operation: u64) {
         use crate::algorithm::primitive::Ordering;
         self.operation.store(operation, Ordering::Release);

@@ -1,17 +1,15 @@
-//! A lane's ledger: what the lane has done on each row, and what it has seen other lanes do there.
+//! A lane's ledger: what the lane has done on each row.
 //!
-//! Four planes, each with a word for each row, and padding up to R': the number of rows, rounded up to 16.
+//! Three planes, each with a word for each row, and padding up to R': the number of rows, rounded up to 16.
 //!
 //! ```text
 //!    word
 //!    0 ..  admitted  requests, in total 64
 //!   R' ..  finished  requests, in total 64
 //! 2 R' ..  held      tokens of the requests in flight, signed: 64
-//! 3 R' ..  witness   era 23 | lane 12 | tag 29
 //! ```
 
-use super::{Field, Found};
-use crate::algorithm::word::Witness;
+use super::Field;
 
 /// The requests and tokens that a lane has admitted and finished on a row.
 ///
@@ -42,20 +40,19 @@ impl Ledger {
     }
 }
 
-/// One of the words that a lane keeps of every row: the three of its ledger, and its witness.
+/// One of the three words that a lane keeps of every row.
 #[derive(Clone, Copy)]
 pub(crate) enum Plane {
     Admitted = 0,
     Finished = 1,
     Tokens = 2,
-    Witness = 3,
 }
 
 /// How many planes there are.
-pub(crate) const PLANES: usize = 4;
+pub(crate) const PLANES: usize = 3;
 
 impl Plane {
-    const ALL: [Self; PLANES] = [Self::Admitted, Self::Finished, Self::Tokens, Self::Witness];
+    const ALL: [Self; PLANES] = [Self::Admitted, Self::Finished, Self::Tokens];
 
     const fn field(self) -> Field {
         match self {
@@ -67,9 +64,6 @@ impl Plane {
             }),
             Self::Tokens => Field::new("held", |found| {
                 format!("row {}: {} tokens", found.index, found.signed())
-            }),
-            Self::Witness => Field::new("witness", |found: Found<'_>| {
-                format!("row {}: {:?}", found.index, Witness::from_bits(found.word))
             }),
         }
     }

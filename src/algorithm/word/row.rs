@@ -106,7 +106,7 @@ impl Word {
         Self(Self::pack(value as u64, self.state(), lane, tag).0 | tokens)
     }
 
-    /// This word in another state, written by nobody.
+    /// Returns this word in another state, written without a lane.
     pub(crate) fn rewritten(self, state: RowState, tag: Tag) -> Self {
         Self::pack(self.value().into(), state, NO_LANE, tag)
     }

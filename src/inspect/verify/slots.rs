@@ -55,9 +55,11 @@ impl Table {
                 format!("operation {confirmed} confirmed, and {operation} was the last"),
                 "confirmed up to the last",
             ),
-            Some(LaneFault::Era) => wrong(
-                "of an era that has not begun".into(),
-                "of the present one, or of one before",
+            Some(LaneFault::Witness(witness)) => wrong(
+                format!(
+                    "an operation of which another lane {witness:?}, and which it has not begun"
+                ),
+                "one of its last",
             ),
             None if !before.is_taken() && counter.is_in_an_operation(lane) => {
                 wrong("in an operation, though its slot is vacant".into(), "idle")

@@ -11,16 +11,15 @@
 //!    32  hints                      version 29 | the table has a cap 1 | an engine has a cap 1 |
 //!                                   weights differ 1 | engine slots in use 32
 //!    33  arrivals                   engines ever put into slots 64
-//!    34  eras                       count 64
-//!    35  publisher's pid            0 (32) | pid 32
-//!    36  changer's pid              0 (32) | pid 32
-//!    37  deployment's pid           0 (32) | pid 32
-//!    38  total max_in_flight        0 (32) | cap 32; all ones: none
-//!    39  total max_tokens           0 (32) | cap 32; all ones: none
-//!    40  configured engines         fingerprint 64; 0: not known
-//!    41  configured max_in_flight   cap + 1 64; all ones: none; 0: not known
-//!    42  configured max_tokens      cap + 1 64; all ones: none; 0: not known
-//! 43-47  padding
+//!    34  publisher's pid            0 (32) | pid 32
+//!    35  changer's pid              0 (32) | pid 32
+//!    36  deployment's pid           0 (32) | pid 32
+//!    37  total max_in_flight        0 (32) | cap 32; all ones: none
+//!    38  total max_tokens           0 (32) | cap 32; all ones: none
+//!    39  configured engines         fingerprint 64; 0: not known
+//!    40  configured max_in_flight   cap + 1 64; all ones: none; 0: not known
+//!    41  configured max_tokens      cap + 1 64; all ones: none; 0: not known
+//! 42-47  padding
 //! ```
 
 use crate::algorithm::primitive::{Atomic, AtomicU64};
@@ -40,8 +39,6 @@ pub(crate) struct Control {
     pub(crate) hints: Atomic<ScanHints>,
     /// How many engines were ever put into slots.
     pub(crate) arrivals: AtomicU64,
-    /// How many eras of operation numbers have begun.
-    pub(crate) eras: AtomicU64,
     /// The publisher as it sees itself: for people only.
     pub(crate) publisher_pid: AtomicU64,
     /// The process that changed the engines last, as it sees itself: for people only.
@@ -52,7 +49,7 @@ pub(crate) struct Control {
     pub(crate) total_caps: TotalCaps,
     /// What it was last configured with.
     pub(crate) configured: Configured,
-    _rest_of_the_line: [AtomicU64; 5],
+    _rest_of_the_line: [AtomicU64; 6],
 }
 
 /// A word on a cache line of its own.
@@ -89,7 +86,7 @@ fn show_cap(found: Found<'_>) -> String {
 }
 
 impl Control {
-    pub(crate) const FIELDS: [Field; 16] = fields!(Control {
+    pub(crate) const FIELDS: [Field; 15] = fields!(Control {
         anonymous_tags: Line::fields(Field::number("anonymous tags")),
         sequence: Line::fields(Field::new("sequence", |found| {
             let pressure = match found.word & 1 {
@@ -102,13 +99,12 @@ impl Control {
         arrivals: [Field::new("arrivals", |found| {
             format!("{} engines ever put into slots", found.word)
         })],
-        eras: [Field::number("eras")],
         publisher_pid: [Field::number("publisher's pid").of_bits(32)],
         changer_pid: [Field::number("changer's pid").of_bits(32)],
         deployment_pid: [Field::number("deployment's pid").of_bits(32)],
         total_caps: TotalCaps::FIELDS,
         configured: Configured::FIELDS,
-        _rest_of_the_line: [Field::padding(5)],
+        _rest_of_the_line: [Field::padding(6)],
     });
 }
 

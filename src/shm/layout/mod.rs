@@ -1,7 +1,7 @@
 //! The file, word by word. This module and the records that it names are the only ones that know an offset.
 //!
-//! With E = `max_engines`, R = E + 1, S = `max_frontends`, L = S * `lanes`, and R' = R rounded up to 16. All words
-//! have 64 bits and are little-endian. The bits of a word are listed from the most significant one, with widths.
+//! With E = `max_engines`, R = E + 1, S = `max_frontends`, L = S * `lanes`, R' = R rounded up to 16, and L' = L
+//! rounded up to 32. All words have 64 bits and are little-endian. The bits of a word are listed from the most significant one, with widths.
 //!
 //! ```text
 //!  part          elements of bytes      word  field                 bits
@@ -26,16 +26,15 @@
 //!                                                                   an engine has a cap 1 | weights differ 1 |
 //!                                                                   engine slots in use 32
 //!                                         33  arrivals              engines ever put into slots 64
-//!                                         34  eras                  count 64
-//!                                         35  publisher's pid       0 (32) | pid 32
-//!                                         36  changer's pid         0 (32) | pid 32
-//!                                         37  deployment's pid      0 (32) | pid 32
-//!                                         38  total max_in_flight   0 (32) | cap 32; all ones: none
-//!                                         39  total max_tokens      0 (32) | cap 32; all ones: none
-//!                                         40  configured engines    fingerprint 64; 0: not known
-//!                                         41  configured max_in_flight   cap + 1 64; all ones: none; 0: not known
-//!                                         42  configured max_tokens      cap + 1 64; all ones: none; 0: not known
-//!                                      43-47  padding
+//!                                         34  publisher's pid       0 (32) | pid 32
+//!                                         35  changer's pid         0 (32) | pid 32
+//!                                         36  deployment's pid      0 (32) | pid 32
+//!                                         37  total max_in_flight   0 (32) | cap 32; all ones: none
+//!                                         38  total max_tokens      0 (32) | cap 32; all ones: none
+//!                                         39  configured engines    fingerprint 64; 0: not known
+//!                                         40  configured max_in_flight   cap + 1 64; all ones: none; 0: not known
+//!                                         41  configured max_tokens      cap + 1 64; all ones: none; 0: not known
+//!                                      42-47  padding
 //!
 //!  words         R of 8                    0  requests              state 2 | value 20 | lane 12 | tokens 1 | tag 29
 //!  tokens        R of 8                    0  tokens                tokens 32 | version 32
@@ -58,16 +57,17 @@
 //!                                          3  total before          requests 64
 //!                                          4  held tokens before    tokens, signed: 64
 //!                                          5  tokens before         tokens 32 | version 32
-//!                                          6  era                   0 (41) | era 23
-//!                                          7  padding
+//!                                        6-7  padding
 //!                                          8  confirmed             number 64
 //!                                       9-13  refusals              calls, by reason 64
 //!                                      14-15  padding
 //!
-//!  ledgers       L of 32 R'             0 ..  admitted              requests 64: a word for each of R rows
+//!  ledgers       L of 24 R'             0 ..  admitted              requests 64: a word for each of R rows
 //!                                      R' ..  finished              requests 64: as above
 //!                                   2 R' ..  held                  tokens, signed: 64: as above
-//!                                   3 R' ..  witness               era 23 | lane 12 | tag 29: as above
+//!
+//!  witnesses     L of 4 L'             0 ..  witness               0 (2) | is there 1 | tag 29 | 0 (2) | is there 1 | tag 29
+//!                                 L / 2 ..  padding
 //!
 //!  publications  4 of 64 + 16 E            0  published at          ns of the monotonic clock 64
 //!                                        1-2  own words             64
@@ -101,7 +101,7 @@ use crate::algorithm::record::slot::SlotRecord;
 use crate::algorithm::record::{self, Field, Found};
 use crate::algorithm::rows::{Limits, TOKEN_CAP};
 use crate::algorithm::seqlatch::COPIES;
-use crate::algorithm::word::{MAX_LANES, TokenWord, Word};
+use crate::algorithm::word::{MAX_LANES, TokenWord, Word, witness_fields};
 use publication::{HEAD_WORDS, ROW_WORDS};
 
 /// The most engines that a table can have.
@@ -170,6 +170,11 @@ impl Geometry {
     pub(crate) fn plane_stride(&self) -> usize {
         self.rows().next_multiple_of(LINE / 8)
     }
+
+    /// How far the witnesses of two lanes are apart, in halves of words: no two lanes write to one line.
+    pub(crate) fn witness_stride(&self) -> usize {
+        self.all_lanes().next_multiple_of(LINE / 4)
+    }
 }
 
 /// Where a part of the file lies.
@@ -195,6 +200,8 @@ pub(crate) struct Layout {
     pub(crate) lanes: Section,
     /// In words.
     pub(crate) ledgers: Section,
+    /// In halves of words.
+    pub(crate) witnesses: Section,
     /// In words.
     pub(crate) publications: Section,
     /// The bytes of the whole file.
@@ -224,6 +231,7 @@ impl Layout {
             slots: section(geometry.max_frontends, size_of::<SlotRecord>()),
             lanes: section(geometry.all_lanes(), size_of::<LaneRecord>()),
             ledgers: section(geometry.all_lanes() * ledger, 8),
+            witnesses: section(geometry.all_lanes() * geometry.witness_stride(), 4),
             publications: section(COPIES * publication, 8),
             size: end.next_multiple_of(LINE),
         }
@@ -249,6 +257,11 @@ impl Layout {
         let geometry = &self.geometry;
         let ledger = ledger::fields(geometry.rows(), geometry.plane_stride()).collect();
         let publication = publication::fields(geometry.max_engines);
+        let lanes = geometry.all_lanes();
+        let witnesses = Section {
+            count: lanes,
+            ..self.witnesses
+        };
         let parts = [
             Part::header(),
             part("control", self.control, &Control::FIELDS),
@@ -260,6 +273,11 @@ impl Layout {
             part("slots", self.slots, &SlotRecord::FIELDS),
             part("lanes", self.lanes, &LaneRecord::FIELDS),
             in_words("ledgers", self.ledgers, ledger),
+            part(
+                "witnesses",
+                witnesses,
+                &witness_fields(lanes, geometry.witness_stride()),
+            ),
             in_words("publications", self.publications, publication),
         ];
         let next = parts.iter().skip(1).map(|part| part.section.offset);

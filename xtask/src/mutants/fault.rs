@@ -13,8 +13,6 @@ pub(super) struct Fault {
     pub(super) name: String,
     pub(super) file: String,
     change: Change,
-    /// Whether it is put in with tags of two bits, which come round within a model.
-    narrow_tags: bool,
     pub(super) catcher: Catcher,
     /// The reason for which the catcher does not catch it, if it does not.
     pub(super) not_caught: Option<&'static str>,
@@ -45,7 +43,6 @@ fn listed() -> impl Iterator<Item = Fault> {
         name: mutant.name.to_owned(),
         file: mutant.file.to_owned(),
         change: Change::Edits(mutant.edits),
-        narrow_tags: mutant.narrow_tags,
         catcher: mutant.catcher,
         not_caught: mutant.harmless,
     })
@@ -85,7 +82,6 @@ pub(super) fn weakened(sources: &Path) -> Result<(Vec<Fault>, Vec<String>), Fail
                 name,
                 file: path.clone(),
                 change: Change::Weakened(weakening),
-                narrow_tags: false,
                 catcher: Catcher::Model(entry.models),
                 not_caught: entry.not_caught,
             });
@@ -116,19 +112,11 @@ fn files(directory: &Path, prefix: &str) -> std::io::Result<Vec<String>> {
 impl Fault {
     /// Puts it into the sources in this directory.
     pub(super) fn apply(&self, sources: &Path) -> Result<(), Failed> {
-        const NARROW: &[(&str, &str)] =
-            &[("const TAG_BITS: u32 = 29;", "const TAG_BITS: u32 = 2;")];
-        let change = |file: &str, change: &Change| {
-            let path = sources.join(file);
-            let read = fs::read_to_string(&path).map_err(|error| error.to_string());
-            let changed = read.and_then(|source| change.apply(&source));
-            changed.and_then(|to| fs::write(&path, to).map_err(|error| error.to_string()))
-        };
-        change(&self.file, &self.change)
-            .and_then(|()| match self.narrow_tags {
-                true => change("src/algorithm/word.rs", &Change::Edits(NARROW)),
-                false => Ok(()),
-            })
+        let path = sources.join(&self.file);
+        let read = fs::read_to_string(&path).map_err(|error| error.to_string());
+        let changed = read.and_then(|source| self.change.apply(&source));
+        changed
+            .and_then(|to| fs::write(&path, to).map_err(|error| error.to_string()))
             .map_err(|why| Failed(format!("{}, in {}: {why}", self.name, self.file)))
     }
 }

@@ -23,12 +23,10 @@ pub(super) const FAULTS: &[Mutant] = &[
         COUNTER,
         &[(
             "            total.store(after(total_before, change), Ordering::Release);
-        }
-        // Release: pairs with the Acquire of the intent in `standing`, whose",
+        } else {",
             "            lane.intent.store(Intent::IDLE, Ordering::Release);
             total.store(after(total_before, change), Ordering::Release);
-        }
-        // Release: pairs with the Acquire of the intent in `standing`, whose",
+        } else {",
         )],
         Catcher::Model("k1_death_in_route_with_tokens"),
     ),
@@ -117,23 +115,13 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("k1_death_whose"),
     ),
     fault(
-        "eras do not end, with tags of two bits",
+        "a lane does not sweep",
         COUNTER,
         &[(
-            "if Era::ends_between(last, operation) {",
-            "if Era::ends_between(last, last) {",
+            "Tag::quarter_ends_between(last, operation)",
+            "Tag::quarter_ends_between(last, last)",
         )],
-        Catcher::Model("k1_death_long_after"),
-    )
-    .with_narrow_tags(),
-    fault(
-        "a joining frontend does not bring the eras of its lanes up to date",
-        "src/algorithm/registry.rs",
-        &[(
-            "self.counter.renew_era(self.lane(index, lane));",
-            "let _ = lane;",
-        )],
-        Catcher::Model("k1_death_of_a_lane"),
+        Catcher::Model("after_a_witness"),
     ),
     fault(
         "the table's cap is checked, and counted on whatever it is then",
@@ -160,6 +148,6 @@ pub(super) const FAULTS: &[Mutant] = &[
             "choice.take().filter(stands).ok_or(())",
             "choice.take().inspect(|choice| _ = stands(choice)).ok_or(())",
         )],
-        Catcher::Model("k1_death_in_an_operation_after_one"),
+        Catcher::Model("k1_death_in_an_operation"),
     ),
 ];

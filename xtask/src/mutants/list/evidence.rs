@@ -2,6 +2,7 @@
 
 use super::{Catcher, Mutant, fault};
 
+const COUNTER: &str = "src/algorithm/counter.rs";
 const EVIDENCE: &str = "src/algorithm/counter/evidence.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
@@ -30,7 +31,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Model("c5_"),
     ),
     fault(
-        "the word is read only once by a helper, with tags of two bits",
+        "the word is read only once by a helper",
         EVIDENCE,
         &[(
             "            && self.words[row].load(Ordering::Relaxed) == seen;
@@ -38,9 +39,8 @@ pub(super) const FAULTS: &[Mutant] = &[
             ";
         if !still",
         )],
-        Catcher::Model("k1_death_after_many"),
-    )
-    .with_narrow_tags(),
+        Catcher::Model("that_is_helped_late"),
+    ),
     fault(
         "the confirmation is stored, not raised",
         EVIDENCE,
@@ -54,9 +54,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a dead lane's operation counts as done if its word still names it, and not otherwise",
         EVIDENCE,
         &[(
-            "self.is_witnessed(id, row, tag, began)
-            || lane.confirmed.load(Ordering::Relaxed) >= operation",
-            "operation == u64::MAX && self.is_witnessed(id, row, tag, began)",
+            "self.is_witnessed(id, tag) || lane.confirmed.load(Ordering::Relaxed) >= operation",
+            "operation == u64::MAX && self.is_witnessed(id, tag)",
         )],
         Catcher::Model("k1_death_in_route_with_tokens"),
     ),
@@ -64,81 +63,63 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a word is overwritten, and no witness left",
         EVIDENCE,
         &[(
-            "            self.witness(row, seen, me);\n",
-            "            let _ = Self::witness;\n",
+            "            self.leave_witness(seen, me);\n",
+            "            let _ = Self::leave_witness;\n",
         )],
         Catcher::Model("k1_death_in_route"),
     ),
     fault(
-        "a witness makes room without a look at its lane",
+        "a witness makes room for one of an earlier operation",
         EVIDENCE,
         &[(
-            "            self.promote(row, last);\n",
-            "            let _ = Self::retire;\n",
+            "if witness.is_after(mine.load(Ordering::Relaxed)) {",
+            "if witness != mine.load(Ordering::Relaxed) {",
         )],
-        Catcher::Model("k1_death_whose_witness"),
+        Catcher::Model("k1_death_of_a_lane_of_which_two"),
     ),
     fault(
-        "a witness makes room before what it told of is confirmed",
-        EVIDENCE,
-        &[
-            (
-                "        if last.lane() != seen.lane() {
-            self.promote(row, last);
-        }
-",
-                "",
-            ),
-            (
-                "        mine.store(Witness::of(seen, era).to_bits(), Ordering::Release);
-",
-                "        mine.store(Witness::of(seen, era).to_bits(), Ordering::Release);
-        if last.lane() != seen.lane() {
-            self.promote(row, last);
-        }
-",
-            ),
-        ],
-        Catcher::Model("k1_death_whose_witness"),
+        "a witness of a word that was not overwritten stays",
+        COUNTER,
+        &[(
+            "            self.withdraw_witness(seen, me);\n",
+            "            let _ = Self::withdraw_witness;\n",
+        )],
+        Catcher::Model("k1_death_after_another_lane_slept"),
     ),
     fault(
-        "witnesses are looked at after what is confirmed",
+        "a witness of another operation is withdrawn",
         EVIDENCE,
         &[(
-            "self.is_witnessed(id, row, tag, began)
-            || lane.confirmed.load(Ordering::Relaxed) >= operation",
-            "lane.confirmed.load(Ordering::Relaxed) >= operation
-            || self.is_witnessed(id, row, tag, began)",
+            "            && mine.load(Ordering::Relaxed) == Witness::of(seen.tag())\n",
+            "",
         )],
-        Catcher::Model("k1_death_whose_witness"),
+        Catcher::Model("k1_death_of_a_lane_of_which_two"),
     ),
     fault(
-        "a lane that replaces its witness takes any era for its own, with tags of two bits",
+        "a sweep leaves the witnesses",
         EVIDENCE,
         &[(
-            "            && witness.names(witness.lane(), witness.tag(), began)
-",
-            "            && { let _ = began; true }
-",
+            "            witness.store(Witness::NONE, Ordering::Release);\n",
+            "            let _ = witness;\n",
         )],
-        Catcher::Model("k1_death_long_after"),
-    )
-    .with_narrow_tags(),
+        Catcher::Model("after_a_witness"),
+    ),
     fault(
-        "words of an era that has ended still bear their lane's name",
+        "a sweep leaves the lane's name on words",
         EVIDENCE,
         &[(
             "        (0..self.words.len()).for_each(|row| self.take_name_off(row, me));\n",
-            "        let _ = (Self::disown, me);\n",
+            "        let _ = Self::take_name_off;\n",
         )],
-        Catcher::Model("k1_death_a_turn"),
+        Catcher::Model("k1_death_a_turn_after_an_operation"),
     ),
     fault(
-        "none but tags of two bits, which eras tell apart",
-        EVIDENCE,
-        &[],
-        Catcher::Model("k1_death_long_after"),
-    )
-    .with_narrow_tags()
-    .harmless("nothing was changed; that the model passes shows that the faults beside this one are caught for what they are"),
+        "a witness of an operation that its lane has not begun is overlooked",
+        "src/algorithm/counter/audit.rs",
+        &[(
+            "if witness.is_after(Witness::of(Tag::of(operation))) {",
+            "if witness.is_after(witness) {",
+        )],
+        Catcher::Test("verify", "an_impossible_lane"),
+    ),
 ];

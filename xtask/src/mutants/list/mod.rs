@@ -30,8 +30,6 @@ pub(crate) struct Mutant {
     pub(crate) file: &'static str,
     /// Texts and their replacements. Each text stands in the file exactly once.
     pub(crate) edits: &'static [(&'static str, &'static str)],
-    /// Whether it is put in with tags of two bits, which come round within a model.
-    pub(crate) narrow_tags: bool,
     pub(crate) catcher: Catcher,
     /// The reason for which the catcher does not catch it, if it does not.
     pub(crate) harmless: Option<&'static str>,
@@ -74,18 +72,12 @@ const fn fault(
         name,
         file,
         edits,
-        narrow_tags: false,
         catcher,
         harmless: None,
     }
 }
 
 impl Mutant {
-    const fn with_narrow_tags(mut self) -> Self {
-        self.narrow_tags = true;
-        self
-    }
-
     const fn harmless(mut self, why: &'static str) -> Self {
         self.harmless = Some(why);
         self

@@ -113,9 +113,9 @@ pub(in crate::mutants) const TABLE: &[(&str, &[Entry])] = &[
     (
         "counter/evidence.rs",
         &[
-            caught("witness", 1, RELEASE, "k1_death_whose_witness"),
-            caught("promote", 1, ACQUIRE, "k1_a_witness_makes_room"),
-            caught("is_witnessed", 1, ACQUIRE, "k1_death_whose_witness"),
+            caught("leave_witness", 1, RELEASE, "c1_a_recount_beside"),
+            caught("is_witnessed", 1, ACQUIRE, "c1_a_recount_beside"),
+            caught("sweep", 1, RELEASE, "c1_a_recount_beside"),
             caught("writer_state", 1, ACQUIRE, "k1_death_after_an_operation"),
             caught("writer_state", 2, ACQUIRE, "c5_tokens_are_seen"),
             caught("writer_state", 3, ACQUIRE, "c5_what_is_seen"),

@@ -81,11 +81,11 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Step("Find-RenameHalfwayAfterDeath"),
     ),
     fault(
-        "killed: a lane does not write down that its era has ended",
+        "killed: a sweep leaves the witnesses",
         "src/algorithm/counter/evidence.rs",
         &[(
-            "lane.era.store(Era::of(begun), Ordering::Relaxed);",
-            "let _ = (lane, Era::of(begun));",
+            "            witness.store(Witness::NONE, Ordering::Release);\n",
+            "            let _ = witness;\n",
         )],
         Catcher::Crash("RouteLongAfter"),
     ),
