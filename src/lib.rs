@@ -2,7 +2,7 @@
 //!
 //! Processes that route to the same engines map one table. For each engine it holds the exact number of requests
 //! in flight, and the engine's last published statistics. So all processes route by the same counts, no stale
-//! update overwrites them, and a process that is killed leaves nothing behind.
+//! update overwrites them, and a process that is killed leaves nothing counted after the next reap.
 //!
 //! ```
 //! # fn main() -> Result<(), headcount::Error> {
@@ -165,6 +165,8 @@ pub mod docs {
     //! Pages about the library as a whole: [guarantees], [limits], [performance] and [internals].
 
     pub mod guarantees {
+        //! This page is docs/contract.md of the sources. Its links to other pages work there.
+        #![doc = ""]
         #![doc = include_str!("../docs/contract.md")]
     }
 
@@ -236,6 +238,8 @@ pub mod docs {
     }
 
     pub mod internals {
+        //! This page is docs/architecture.md of the sources. Its links to other pages work there.
+        #![doc = ""]
         #![doc = include_str!("../docs/architecture.md")]
     }
 }

@@ -41,13 +41,13 @@ pub(crate) enum Command {
     /// Let engines take no new requests; those in flight finish.
     #[command(override_usage = "headcount drain [PATH] ENGINE...")]
     Drain(EngineArgs),
-    /// Let engines take requests again.
+    /// Let engines take requests again that were drained. The same as `up`.
     #[command(override_usage = "headcount undrain [PATH] ENGINE...")]
     Undrain(EngineArgs),
     /// Mark engines as not answering: they take no requests.
     #[command(override_usage = "headcount down [PATH] ENGINE...")]
     Down(EngineArgs),
-    /// Mark engines as answering again: they take requests.
+    /// Let engines take requests again that were down. The same as `undrain`: it ends a drain as well.
     #[command(override_usage = "headcount up [PATH] ENGINE...")]
     Up(EngineArgs),
     Add(Add),

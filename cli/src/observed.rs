@@ -124,7 +124,7 @@ pub(crate) fn reason_name(reason: &str) -> &str {
         "engine_tokens" => "engines' caps on tokens",
         "table_requests" => "the table's cap on requests",
         "table_tokens" => "the table's cap on tokens",
-        "unavailable" => "want of an active engine",
+        "unavailable" => "engines that are down, draining or excluded",
         other => other,
     }
 }

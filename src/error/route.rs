@@ -16,8 +16,7 @@ use std::fmt;
 ///     match error {
 ///         RouteError::Saturated { passes: true, .. } | RouteError::Unavailable(_) => 503,
 ///         RouteError::Saturated { passes: false, .. } => 413,
-///         RouteError::NoSuchEngine { .. } => 404,
-///         RouteError::Forked => 500,
+///         RouteError::NoSuchEngine { .. } | RouteError::Forked => 500,
 ///     }
 /// }
 /// ```

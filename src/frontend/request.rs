@@ -42,6 +42,16 @@ impl<'a> Request<'a> {
 
     /// Lets it go to this engine only: the one that has this number when the engine is chosen, or the one of this
     /// [`EngineId`]. It is counted there like any other request.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{Request, Table};
+    /// let table = Table::options().engines(4).memfd()?;
+    /// let frontend = table.join()?;
+    /// let permit = frontend.route_with(&Request::new().pin(3))?;
+    /// assert_eq!(permit.engine().index(), 3);
+    /// # Ok(()) }
+    /// ```
     pub fn pin(mut self, engine: impl Into<EngineSelector>) -> Self {
         self.pin = Some(engine.into());
         self

@@ -135,6 +135,24 @@ impl Table {
     /// The same as [`down`](Self::down), if the engine is active: a probe that gets no answer must not undo an
     /// operator's drain. Returns whether the engine was active. One atomic step.
     ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// # use headcount::Table;
+    /// # let table = Table::options().engines(2).memfd()?;
+    /// # let answers = |_: headcount::EngineId| false;
+    /// // A probe, at each interval:
+    /// for engine in table.view().engines {
+    ///     let changed = match answers(engine.id) {
+    ///         true => table.up_if_down(engine.id)?,
+    ///         false => table.down_if_active(engine.id)?,
+    ///     };
+    ///     if changed {
+    ///         println!("{} is {}", engine.name, table.view().engine(engine.id).unwrap().state);
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`].
     pub fn down_if_active(&self, engine: impl Into<EngineSelector>) -> Result<bool> {
@@ -199,6 +217,15 @@ impl Table {
     ///
     /// A cap below the present count takes nothing away: the engine takes no more until its count is below
     /// the new cap.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// # let table = headcount::Table::options().engines(2).memfd()?;
+    /// let engine = table.find("1").expect("it is in the table");
+    /// table.set_caps(engine, Some(256), None)?; // 256 requests, and no cap on tokens
+    /// assert_eq!(table.view().engine(engine).unwrap().max_in_flight, Some(256));
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoSuchEngine`], [`Error::ReadOnly`], [`Error::Busy`], [`Error::Io`].

@@ -123,7 +123,8 @@ impl Options {
         self
     }
 
-    /// The most requests in flight on all engines together. Default: no such cap. A table of cap 0 takes nothing.
+    /// The most requests in flight on all engines together (the command's `--max-in-flight-total`). Default: no such
+    /// cap. A table of cap 0 takes nothing. [`Engine::max_in_flight`] is the cap of one engine.
     ///
     /// It costs two more operations a request when that is placed, on one word at which all frontends meet,
     /// and a look at each engine; none when it finishes. It is never exceeded. A request that finds room but
@@ -137,7 +138,7 @@ impl Options {
         self
     }
 
-    /// The most tokens in flight on all engines together. Default: no such cap. Costs what
+    /// The most tokens in flight on all engines together (`--max-tokens-total`). Default: no such cap. Costs what
     /// [`max_in_flight`](Self::max_in_flight) costs; both together cost no more than one.
     pub fn max_tokens(mut self, tokens: u32) -> Self {
         self.max_tokens = Some(tokens);

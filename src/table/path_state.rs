@@ -50,6 +50,17 @@ impl Table {
     /// about to count in two tables: start its processes anew. [`reap_every`](Self::reap_every) looks
     /// at each interval and says so in [`Reaper::last_error`](crate::Reaper::last_error).
     ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{PathState, Table};
+    /// # let path = format!("/dev/shm/headcount-path-{}", std::process::id());
+    /// let table = Table::options().engines(2).open_or_create(&path)?;
+    /// assert_eq!(table.path_state()?, PathState::Here);
+    /// std::fs::remove_file(&path).expect("it is there");
+    /// assert_eq!(table.path_state()?, PathState::Gone);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), if this process may not look there any more.
     pub fn path_state(&self) -> Result<PathState> {

@@ -64,6 +64,14 @@ impl Table {
     /// not stand still long enough to be looked at costs some ten milliseconds, and is in
     /// [`busy`](Verification::busy).
     ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// let table = headcount::Table::options().engines(2).memfd()?;
+    /// let found = table.verify()?;
+    /// assert!(found.is_consistent(), "{:?}", found.faults);
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the file cannot be read any more.
     pub fn verify(&self) -> Result<Verification> {
