@@ -196,4 +196,17 @@ mod tests {
         );
         assert!(page.contains(&said), "the page does not say {said:?}");
     }
+
+    #[test]
+    fn the_documentation_says_how_many_models_there_are() {
+        let page = include_str!("../../../docs/guarantees.md");
+        let models = sources().join("loom-tests/src/models");
+        let files = files(&models, "").unwrap();
+        let count = |file: &String| {
+            let source = fs::read_to_string(models.join(file)).unwrap();
+            source.matches("#[test]").count()
+        };
+        let said = format!("{} models.", files.iter().map(count).sum::<usize>());
+        assert!(page.contains(&said), "the page does not say {said:?}");
+    }
 }
