@@ -11,9 +11,8 @@
 //!            └─▶ worker ─┘               the reaper in the parent frees what a killed worker had in flight
 //! ```
 //!
-//! It leaves out what a front end for real traffic needs: timeouts, connections to engines that are kept open,
-//! engines that are marked down and probed, hop-by-hop headers, strict framing, health and metrics, an access
-//! log, a list of engines that is read again. `headcount-server` (the package in `server/`) has all of that.
+//! It leaves out what real traffic needs: timeouts, kept connections, probes, hop-by-hop headers, strict framing,
+//! metrics, an access log, an end for stopped workers. `headcount-server` (in `server/`) has all of that.
 
 use bytes::Bytes;
 use clap::Parser;
@@ -29,7 +28,7 @@ use hyper_util::server::graceful::GracefulShutdown;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use std::convert::Infallible;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, parent_id};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -56,9 +55,9 @@ struct Options {
     /// Where the table lies, on /dev/shm for example [default: memory that ends with the processes]
     #[arg(long)]
     table: Option<PathBuf>,
-    /// Be a worker
+    /// Be a worker of the parent with this pid
     #[arg(long, hide = true)]
-    worker: bool,
+    worker: Option<u32>,
 }
 
 type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;
@@ -67,8 +66,8 @@ type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Resu
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let options = Options::parse();
-    if options.worker {
-        return work().await;
+    if let Some(parent) = options.worker {
+        return work(parent).await;
     }
     supervise(options).await
 }
@@ -127,19 +126,22 @@ async fn supervise(mut options: Options) -> Result<()> {
 
 fn start_worker(table: &Table, socket: &std::net::TcpListener) -> Result<Child> {
     let mut command = std::process::Command::new(std::env::current_exe()?);
-    command.arg("--worker").process_group(0); // Ctrl-C is for the parent alone
+    command.arg(format!("--worker={}", std::process::id()));
+    command.process_group(0); // Ctrl-C is for the parent alone
     command.stdin(Stdio::from(OwnedFd::from(socket.try_clone()?)));
     table.pass_to(&mut command);
     Ok(Command::from(command).spawn()?)
 }
 
 /// A worker serves clients until SIGTERM.
-async fn work() -> Result<()> {
+async fn work(parent: u32) -> Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
-    // The death of the parent ends a worker as SIGTERM does.
+    // The death of the parent ends a worker as SIGTERM does, also if the parent has died by now.
     set_parent_process_death_signal(Some(Signal::TERM))?;
-    let socket = std::io::stdin().as_fd().try_clone_to_owned()?;
-    let socket = TcpListener::from_std(socket.into())?;
+    if parent_id() != parent {
+        return Ok(());
+    }
+    let socket = TcpListener::from_std(std::io::stdin().as_fd().try_clone_to_owned()?.into())?;
     rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?; // the socket is open once, to be closed once
     // From here on this process is a frontend of the table. The kernel notices its death, whatever the cause.
     let frontend = Table::options().inherited()?.join()?;
@@ -182,7 +184,7 @@ async fn answer(frontend: Frontend, request: Request<Incoming>) -> Result<Reply,
         // All engines are at their caps, or down. Both may change soon.
         Err(why) => {
             let mut refusal = error(StatusCode::SERVICE_UNAVAILABLE, &why.to_string());
-            (refusal.headers_mut()).insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            refusal.headers_mut().insert(RETRY_AFTER, 1.into());
             return Ok(refusal);
         }
     };
@@ -212,10 +214,8 @@ async fn forward(engine: &str, mut request: Request<Full<Bytes>>, permit: Permit
 }
 
 fn error(status: StatusCode, message: &str) -> Reply {
-    let body = Full::from(format!("{message}\n"));
-    let mut reply = Response::new(body.map_err(|never| match never {}).boxed());
-    *reply.status_mut() = status;
-    reply
+    let body = Full::from(format!("{message}\n")).map_err(|never| match never {});
+    (Response::builder().status(status).body(body.boxed())).expect("a status and a body")
 }
 
 /// Starts an engine in this process that answers with as many tokens as `max_tokens` says, 20 a second.

@@ -5,6 +5,7 @@ use headcount_tests::{built_example, directory, eventually, in_flight};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -192,4 +193,24 @@ fn workers_end_with_their_parent() {
     example.parent.kill().unwrap();
     example.parent.wait().unwrap();
     eventually("the end of the workers", || example.workers().is_empty());
+}
+
+#[test]
+fn workers_end_with_a_parent_that_dies_while_they_start() {
+    for _ in 0..10 {
+        let directory = directory();
+        let mut parent = Command::new(built_example("headcount-examples", "api_server"))
+            .args(["--listen", "127.0.0.1:0", "--table"])
+            .arg(directory.path().join("table"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(parent.stdout.take().unwrap());
+        output.read_line(&mut String::new()).unwrap();
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        // Workers have it from their parent, so it ends with the last of them.
+        let end = thread::spawn(move || output.read_to_end(&mut Vec::new()).unwrap());
+        eventually("the end of the workers", || end.is_finished());
+    }
 }

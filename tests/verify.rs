@@ -143,7 +143,10 @@ fn bits_that_nothing_uses_are_zero() {
         ("lanes", 15, 15),
         // The table has room for 64 engines, so 65 rows, in planes of 80 words.
         ("ledgers", 0, 65),
-        ("ledgers", 15, 4 * 80 - 1),
+        ("ledgers", 15, 3 * 80 - 1),
+        // Two of 32 bits in a word, of 16 lanes; room for 32.
+        ("witnesses", 15, 1),
+        ("witnesses", 15, 8),
         ("publications", 1, 5),
         // After the last word, and before the first of the tokens.
         ("words", 65, 0),
@@ -158,8 +161,8 @@ fn bits_that_nothing_uses_are_zero() {
     }
     // A part of a word: pids, a cap, the zeros between a weight and a cap.
     for (part, element, word, bit) in [
-        ("control", 0, 35, 32),
-        ("control", 0, 37, 63),
+        ("control", 0, 34, 32),
+        ("control", 0, 36, 63),
         ("slots", 0, 1, 32),
         ("token caps", 1, 0, 32),
         ("limits", 1, 0, 20),
@@ -305,12 +308,12 @@ fn a_wrong_count_is_found_while_the_table_is_used() {
 
 #[test]
 fn a_cap_of_the_table_that_cannot_be_or_is_not_heeded_is_found() {
-    // Words 38 and 39 of the control: the caps in requests and in tokens.
-    for (word, cap) in [(38, u64::from(u32::MAX) + 1), (39, u64::MAX - 1)] {
+    // Words 37 and 38 of the control: the caps in requests and in tokens.
+    for (word, cap) in [(37, u64::from(u32::MAX) + 1), (38, u64::MAX - 1)] {
         let found = damaged(|damage, _| damage.change("control", 0, word, |_| cap));
         assert_eq!(kinds(&found), [FaultKind::Cap]);
     }
-    let found = damaged(|damage, _| damage.change("control", 0, 38, |_| 7));
+    let found = damaged(|damage, _| damage.change("control", 0, 37, |_| 7));
     assert_eq!(kinds(&found), [FaultKind::Cap]);
     let said = "cap: the table: caps that are not heeded, but should be heeded";
     assert_eq!(found.faults[0].to_string(), said);

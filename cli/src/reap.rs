@@ -22,7 +22,8 @@ impl Reap {
         let (mut frontends, mut requests) = (0_u64, 0_u64);
         for frontend in dead {
             frontends += 1;
-            requests += frontend.in_flight;
+            // Saturating: in a damaged file it may be any number.
+            requests = frontend.in_flight.saturating_add(requests);
         }
         let table = table_arg.open()?;
         table.reap()?;

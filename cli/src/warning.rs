@@ -117,7 +117,9 @@ impl Warning {
     pub(crate) fn other_table(frontends: &[FrontendView]) -> Self {
         Self::OtherTable {
             pids: frontends.iter().map(|frontend| frontend.pid).collect(),
-            in_flight: frontends.iter().map(|frontend| frontend.in_flight).sum(),
+            in_flight: (frontends.iter()).fold(0, |sum: u64, frontend| {
+                sum.saturating_add(frontend.in_flight)
+            }),
         }
     }
 

@@ -3,6 +3,7 @@
 //! Each stream has a thread that writes to it. So the process goes on when a reader has gone, and does not wait
 //! for a reader that has stopped.
 
+use headcount_metrics::printable;
 use rustix::io::{Errno, write};
 use std::collections::VecDeque;
 use std::fmt::{Arguments, Display};
@@ -35,7 +36,8 @@ const PROGRAM: &str = "headcount-server: ";
 
 /// Tells the operator what has happened: writes a line to standard error, behind the name of the program.
 pub(crate) fn say(line: impl Display) {
-    ERRORS.push(&format_args!("{PROGRAM}{line}"));
+    // Names of engines and arguments may have characters on which a terminal acts.
+    ERRORS.push(&format_args!("{PROGRAM}{}", printable(&line.to_string())));
 }
 
 /// Writes a line that was asked for to standard output.

@@ -61,11 +61,15 @@ mod worker;
 use crate::error::Error;
 use crate::options::Options;
 use clap::Parser;
+use headcount_metrics::{is_unprintable, printable};
 use std::future::Future;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = match Options::try_parse() {
+        Ok(options) => options,
+        Err(error) => return complain_of_arguments(&error),
+    };
     client::descriptors::raise();
     let result = match (options.mock_engine, options.inherited()) {
         (Some(address), _) => run(mock::serve(address, options)),
@@ -94,4 +98,21 @@ fn run(task: impl Future<Output = Result<(), Error>>) -> Result<(), Error> {
     // A resolver that does not answer occupies a thread. It must not keep the process alive.
     runtime.shutdown_background();
     result
+}
+
+/// Reports wrong arguments in the words of clap, without characters on which a terminal acts.
+fn complain_of_arguments(error: &clap::Error) -> ExitCode {
+    let code = ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+    // The error repeats the arguments.
+    let mut arguments = std::env::args_os();
+    if !arguments.any(|word| word.to_string_lossy().contains(is_unprintable)) {
+        // If this fails, there is no place left to report it.
+        drop(error.print());
+        return code;
+    }
+    let plain = error.render().to_string();
+    plain
+        .lines()
+        .for_each(|line| eprintln!("{}", printable(line)));
+    code
 }

@@ -21,7 +21,7 @@ use std::fmt;
 /// ```
 ///
 /// A permit keeps its frontend in the table, and its engine in its slot: [`engine`](Self::engine) is the same
-/// for as long as the permit lives. A permit that is leaked (`mem::forget`) stays counted until the process
+/// for as long as the permit lives; a forked child's copy shows the engine that has the slot then. A permit that is leaked (`mem::forget`) stays counted until the process
 /// ends.
 ///
 /// Dropping costs one compare-and-swap if no other process interferes, no system call and no allocation. The

@@ -305,9 +305,9 @@ impl Table {
             return None;
         }
         // The id after the word: if a change comes in between, the id is that of the next engine, whose call of
-        // `add` had begun.
+        // `add` had begun. Its generation is odd while that writes the name, and then no engine is there.
         let is_there = engines.word(index).state() != RowState::Removed;
-        is_there.then(|| engines.id(index))
+        (is_there.then(|| engines.id(index))).filter(|id| id.generation().is_multiple_of(2))
     }
 
     /// Returns the id of the engine of that name, if the table has one. A scan of the names.

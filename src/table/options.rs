@@ -117,7 +117,8 @@ impl Options {
     /// Each of so many threads has a lane of its own, which is faster, too; all other threads share one lane. A
     /// thread takes a lane when it first uses the frontend, if one has no owner, and keeps it until the thread
     /// ends, idle or not. What other frontends, other tables or the parent of a fork have given to threads has no
-    /// influence. Of more than 4,096 living threads that have used the library, the later ones share.
+    /// influence. Of more than 4,096 living threads that have used the library, the later ones share. Each frontend
+    /// takes 8 bytes of its process's memory for each thread and each engine that there is room for.
     pub fn threads(mut self, count: usize) -> Self {
         self.threads = Some(count);
         self

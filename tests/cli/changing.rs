@@ -3,7 +3,7 @@
 use crate::command::{command, on, on_while, run};
 use crate::scene::Scene;
 use headcount::{Engine, EngineState, Table};
-use headcount_tests::{Actor, TestTable, directory};
+use headcount_tests::{Actor, Damage, TestTable, directory};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -348,6 +348,20 @@ fn the_dead_are_reaped() {
         "reaped 1 dead frontend, which had 3 requests in flight\n"
     );
     assert_eq!(scene.table.in_flight(), [2, 2, 2]);
+}
+
+#[test]
+fn the_dead_of_a_damaged_table_are_counted_as_far_as_numbers_go() {
+    let mut scene = Scene::new();
+    let damage = Damage::to(&scene.table, scene.path());
+    for lane in [0, 4] {
+        (0..3).for_each(|row| damage.change("ledgers", lane, row, |_| i64::MAX as u64));
+    }
+    scene.kill_one();
+    scene.kill_one();
+    let ran = on(scene.path(), "reap PATH");
+    assert!(ran.code < 100 && !ran.err.contains("panicked"), "{ran:?}");
+    assert!(ran.out.contains("18446744073709551615 requests"), "{ran:?}");
 }
 
 #[test]

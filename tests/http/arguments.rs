@@ -172,3 +172,16 @@ fn more_engines_than_a_table_has_room_for_are_refused_in_words_of_this_program()
     assert!(said.contains("room for 256; list fewer"), "{said}");
     assert!(!said.contains("max_engines"), "{said}");
 }
+
+#[test]
+fn nothing_that_a_terminal_acts_on_is_repeated() {
+    for wrong in [
+        ["--listen", "\x1b[2Jx"],
+        ["--engine", "http://\u{9b}2J"],
+        ["--workers", "\x1b]0;x\x07"],
+    ] {
+        let said = refusal(&wrong);
+        let acts = |c: char| c.is_control() && c != '\n';
+        assert!(!said.is_empty() && !said.contains(acts), "{said:?}");
+    }
+}

@@ -36,7 +36,8 @@ JSON: one object. null stands for none, or not known. Fields may be added;
   refusals_total
               calls refused since the table was created: engine_requests,
               engine_tokens (each engine was at that cap), table_requests,
-              table_tokens (the table was), unavailable (all were down, draining or excluded)
+              table_tokens (the table was), unavailable (each engine was down,
+              draining or excluded)
   snapshot    age_seconds, stale (older than --stale-after), words (the
               publisher's own two)
   table       format, size (bytes), mode, max_engines, max_frontends and threads

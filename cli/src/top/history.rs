@@ -116,7 +116,7 @@ impl History {
         let pairs = last.refused.iter().zip(&old.refused);
         let recent = pairs.map(|((reason, new), (_, old))| (new.saturating_sub(*old), *reason));
         let recent: Vec<_> = recent.collect();
-        let count: u64 = recent.iter().map(|(count, _)| count).sum();
+        let count = (recent.iter()).fold(0, |sum: u64, (count, _)| sum.saturating_add(*count));
         let seconds = last.at.duration_since(old.at).as_secs_f64();
         let (_, reason) = recent.into_iter().max()?;
         (count > 0 && seconds > 0.0).then(|| (count as f64 / seconds, reason))

@@ -23,6 +23,8 @@ impl Options {
     /// file, the words after it are shown without their fields. Words that are zero are left out. Nothing is mapped,
     /// so the file may change or shrink meanwhile.
     ///
+    /// Takes some 100 bytes of memory for each word that is not zero, of the first GiB of the file.
+    ///
     /// # Errors
     /// [`Error::NotATable`] also for a file that does not begin as a table does;
     /// [`Error::NotFound`], [`Error::Symlink`], [`Error::Owner`], [`Error::Io`].
