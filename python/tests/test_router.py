@@ -126,9 +126,9 @@ def test_workers_share_one_table(path: Path) -> None:
 def test_an_engine_that_does_not_answer_is_passed_over(path: Path) -> None:
     async def scene() -> None:
         async with (
-            unreachable() as nobody,
+            unreachable() as gone,
             Engine("203 Fine").serving() as engine,
-            router(path, [nobody, engine.url], most=4) as url,
+            router(path, [gone, engine.url], most=4) as url,
             httpx.AsyncClient(timeout=60) as client,
         ):
             asked = [asyncio.create_task(ask(client, url)) for _ in range(4)]
