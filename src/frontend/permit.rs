@@ -1,5 +1,6 @@
 //! The handle of one admitted request.
 
+use crate::error::RouteError;
 use crate::frontend::lifetime::CountedRequest;
 use crate::table::engine_id::EngineId;
 use std::fmt;
@@ -29,7 +30,9 @@ use std::fmt;
 #[must_use = "dropping a permit finishes its request"]
 pub struct Permit(CountedRequest);
 
+/// Both fit into two registers, in which a route returns them.
 const _: () = assert!(size_of::<Option<Permit>>() == 2 * size_of::<u64>());
+const _: () = assert!(size_of::<Result<Permit, RouteError>>() == 2 * size_of::<u64>());
 
 impl Permit {
     #[inline]
