@@ -7,8 +7,8 @@ use clap::builder::UnknownArgumentValueParser;
 use clap::{Arg, Args, value_parser};
 use headcount::Engine;
 use std::collections::HashSet;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -114,7 +114,16 @@ pub(crate) fn each_once<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<
 
 fn read_file(path: &Path) -> Result<Vec<TypedEngine>, Failure> {
     let at = path.display();
-    let text = fs::read_to_string(path).map_err(|error| {
+    // Far more than a table can use. A pipe will do, and one that does not end must not fill the memory.
+    const LONGEST: u64 = 16 << 20;
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+    if read.as_ref().is_ok_and(|&bytes| bytes as u64 > LONGEST) {
+        return Err(Failure::usage(format!(
+            "reading {at}: more than {LONGEST} bytes; check --engines-file"
+        )));
+    }
+    read.map_err(|error| {
         let advice = match error.kind() {
             ErrorKind::InvalidData => "save it as UTF-8",
             _ => "check --engines-file",

@@ -371,3 +371,12 @@ fn a_name_that_a_terminal_would_act_on_is_not_created() {
     let path = path.to_str().unwrap();
     run(["create", path, "--engine", "a\x1b[2Jb"]).refused(2);
 }
+
+#[test]
+fn a_list_of_engines_that_does_not_end_is_refused() {
+    let directory = directory();
+    let path = directory.path().join("table");
+    let path = path.to_str().unwrap();
+    let said = run(["create", path, "--engines-file", "/dev/zero"]).refused(2);
+    assert!(said.contains("more than 16777216 bytes"), "{said}");
+}

@@ -39,6 +39,7 @@ impl Retire for Thing {
         true
     }
 
+    // SAFETY: as the trait says; the scene keeps the memory.
     unsafe fn take_apart(this: NonNull<Self>) {
         // SAFETY: the scene keeps the memory, so that loom can name the thread that comes too late.
         unsafe { this.as_ref() }.apart.with_mut(|times| {

@@ -83,6 +83,10 @@ impl Chooser<'_> {
             }
             engines += 1;
         }
+        // Removed since it was found closed.
+        if let Some(pinned) = self.request.pin.filter(|_| engines == 0) {
+            return pinned.not_there();
+        }
         RouteError::Unavailable(Unavailable::new(engines, down, draining, excluded))
     }
 
