@@ -7,6 +7,7 @@ use headcount::{
     Unavailable,
 };
 use headcount_tests::{Actor, Rounds, Task, TestTable, held, ids, spawn_all};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -78,20 +79,26 @@ fn a_drain_is_never_lost_to_a_probe_that_finds_the_engine_down() {
     );
     let start = Barrier::new(2);
     while rounds.another() {
+        let drained = AtomicBool::new(false);
         thread::scope(|scope| {
             // Finds the engine down and back, again and again, until the drain comes in between or after that.
             let finder = scope.spawn(|| {
                 start.wait();
-                while table.down_if_active(0).unwrap() {
+                loop {
+                    let is_drained = drained.load(Ordering::SeqCst);
+                    if !table.down_if_active(0).unwrap() {
+                        return false;
+                    }
                     if !table.up_if_down(0).unwrap() {
                         return true;
                     }
+                    assert!(!is_drained, "the drain is lost");
                 }
-                false
             });
             start.wait();
             thread::sleep(Duration::from_micros(20));
             table.drain(0).unwrap();
+            drained.store(true, Ordering::SeqCst);
             rounds.fell(finder.join().unwrap());
         });
         assert_eq!(table.view().engines[0].state, EngineState::Draining);

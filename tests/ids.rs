@@ -191,3 +191,31 @@ fn c8_a_change_by_id_never_hits_another_engine_that_comes_at_the_same_time() {
         "the engine that was spared is as it was added"
     );
 }
+
+#[test]
+fn c8_exclude_and_prefer_by_id_mean_that_engine_and_not_the_next_one_of_its_slot() {
+    let table = TestTable::with_engines(2);
+    let frontend = table.join().unwrap();
+    let old = table.find("1").unwrap();
+    let to = |request: &Request<'_>| frontend.route_with(request).map(|p| p.engine().index());
+    assert_eq!(to(&Request::new().exclude(&[old])), Ok(0));
+    let busy = frontend.route_with(&Request::new().pin(1)).unwrap();
+    assert_eq!(to(&Request::new().prefer(old, 8)), Ok(1));
+    drop(busy);
+
+    table.remove(old).unwrap();
+    let new = table.add("next").unwrap();
+    assert_eq!((new.index(), new == old), (1, false));
+    let busy = frontend.route_with(&Request::new().pin(0)).unwrap();
+    assert_eq!(
+        to(&Request::new().exclude(&[old])),
+        Ok(1),
+        "the next one is not excluded"
+    );
+    assert!(to(&Request::new().exclude(&[new])) == Ok(0));
+    drop(busy);
+    let busy = frontend.route_with(&Request::new().pin(1)).unwrap();
+    assert_eq!(to(&Request::new().prefer(old, 8)), Ok(0), "nor preferred");
+    assert_eq!(to(&Request::new().prefer(new, 8)), Ok(1));
+    drop(busy);
+}
