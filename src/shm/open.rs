@@ -154,25 +154,13 @@ impl TableFile {
         fill: impl FnOnce(&Mapping),
     ) -> Result<Self> {
         let at = At(path);
-        let layout = Layout::of(header.geometry);
-        reserve(&file, path, layout.size)?;
+        reserve(&file, path, Layout::of(header.geometry).size)?;
         file.write_all_at(&header.to_bytes(), 0)
             .map_err(|e| at.failed("writing the header of", e))?;
-        opened_here(&file).map_err(|e| at.failed("listing", e))?;
-        let mapping =
-            Mapping::new(&file, layout, Access::ReadWrite).map_err(|e| at.failed("mapping", e))?;
-        fill(&mapping);
         let stat = rustix::fs::fstat(&file).map_err(|e| at.failed("examining", e))?;
-        Ok(Self {
-            file,
-            path: path.into(),
-            absolute_path: None,
-            identity: (stat.st_dev, stat.st_ino),
-            header,
-            access: Access::ReadWrite,
-            spare_lock: Mutex::new(None),
-            mapping,
-        })
+        let table = Self::map(file, path, header, Access::ReadWrite, &stat)?;
+        fill(&table.mapping);
+        Ok(table)
     }
 
     fn validate(file: File, path: &Path, access: Access, any_owner: bool) -> Result<Self> {
@@ -216,7 +204,14 @@ impl TableFile {
             // Costs nothing on a table of ours; fills the holes of one that was copied sparsely.
             reserve(&file, path, layout.size)?;
         }
+        Self::map(file, path, header, access, &stat)
+    }
+
+    /// Maps a file that has the size its header says.
+    fn map(file: File, path: &Path, header: Header, access: Access, stat: &Stat) -> Result<Self> {
+        let at = At(path);
         opened_here(&file).map_err(|e| at.failed("listing", e))?;
+        let layout = Layout::of(header.geometry);
         let mapping = Mapping::new(&file, layout, access).map_err(|e| at.failed("mapping", e))?;
         Ok(Self {
             file,
