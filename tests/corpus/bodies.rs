@@ -1,6 +1,6 @@
 //! Bodies longer than the collected part, and several requests on one connection.
 
-use crate::case::{Case, Client, Engine, does, reply, say, sends};
+use crate::case::{Case, Client, Engine, does, pauses, reply, say, sends};
 use crate::framing::{LARGE, SMUGGLED, post};
 
 pub(crate) fn cases() -> Vec<Case> {
@@ -120,37 +120,25 @@ fn several() -> Vec<Case> {
                 .flat_map(|byte| [say([byte]), Client::Pause(1)])
                 .collect::<Vec<_>>(),
         ),
-        does(
+        pauses(
             "a body after a pause",
-            [
-                say(post("Content-Length: 5", "")),
-                Client::Pause(300),
-                say("hello"),
-            ],
+            post("Content-Length: 5", ""),
+            "hello",
         ),
-        does(
+        pauses(
             "a body before and after a pause",
-            [
-                say(post("Content-Length: 5", "he")),
-                Client::Pause(300),
-                say("llo"),
-            ],
+            post("Content-Length: 5", "he"),
+            "llo",
         ),
-        does(
+        pauses(
             "chunks before and after a pause",
-            [
-                say(post("Transfer-Encoding: chunked", "2\r\nhe\r\n")),
-                Client::Pause(300),
-                say("3\r\nllo\r\n0\r\n\r\n"),
-            ],
+            post("Transfer-Encoding: chunked", "2\r\nhe\r\n"),
+            "3\r\nllo\r\n0\r\n\r\n",
         ),
-        does(
+        pauses(
             "chunks, the last after a pause",
-            [
-                say(post("Transfer-Encoding: chunked", "5\r\nhello\r\n")),
-                Client::Pause(300),
-                say("0\r\n\r\n"),
-            ],
+            post("Transfer-Encoding: chunked", "5\r\nhello\r\n"),
+            "0\r\n\r\n",
         ),
     ]
 }

@@ -64,6 +64,11 @@ pub(crate) fn sends(name: &'static str, bytes: impl AsRef<[u8]>) -> Case {
     does(name, [say(bytes)])
 }
 
+/// A client that pauses between these bytes and those, and an engine that answers properly.
+pub(crate) fn pauses(name: &'static str, before: impl AsRef<[u8]>, after: &str) -> Case {
+    does(name, [say(before), Client::Pause(300), say(after)])
+}
+
 /// A client with these steps, and an engine that answers properly.
 pub(crate) fn does(name: &'static str, client: impl Into<Vec<Client>>) -> Case {
     Case {

@@ -1,4 +1,4 @@
-//! C1 to C8: counts are exact, whatever races with whatever.
+//! C1 to C8: counts are exact in every race of operations.
 //!
 //! Rules: docs/contract.md.
 

@@ -3,7 +3,7 @@
 use crate::{left_behind, options, refused};
 use headcount::{Engine, Error, Options, Table};
 use headcount_tests::{Actor, TestTable, directory, eventually};
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
@@ -69,11 +69,7 @@ fn f2_a_file_that_is_no_table_is_refused() {
 #[test]
 fn f2_a_changed_header_is_refused_and_a_restored_one_opens() {
     let (_directory, path) = left_behind();
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .unwrap();
+    let file = File::options().read(true).write(true).open(&path).unwrap();
     let good = fs::read(&path).unwrap();
     for bit in (0..512 * 8).step_by(3) {
         let byte = bit / 8;
@@ -105,11 +101,7 @@ fn forge(header: &mut [u8; 512]) {
 #[test]
 fn f2_absurd_geometry_is_refused_even_with_a_right_checksum() {
     let (_directory, path) = left_behind();
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(&path)
-        .unwrap();
+    let file = File::options().read(true).write(true).open(&path).unwrap();
     let mut good = [0; 512];
     file.read_exact_at(&mut good, 0).unwrap();
     // Word by word: header size, size, max_engines, max_frontends, lanes, engines, mode.
@@ -136,7 +128,7 @@ fn f2_absurd_geometry_is_refused_even_with_a_right_checksum() {
 #[test]
 fn f2_a_truncated_or_grown_file_is_refused() {
     let (_directory, path) = left_behind();
-    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let file = File::options().write(true).open(&path).unwrap();
     let size = file.metadata().unwrap().len();
     for wrong in [512, 513, 4096, size - 1, size + 1, size * 2] {
         file.set_len(wrong).unwrap();
