@@ -30,7 +30,7 @@ pub(crate) enum Error {
     #[error(
         "--kill needs a frontend to die and one to go on, and --frontends is {frontends}; give 2"
     )]
-    NobodyLeft { frontends: u32 },
+    NoFrontendLeft { frontends: u32 },
 
     #[error(
         "{strategy} keeps no count that its frontends share, so it has no cap; with --cap give shared, headcount or both"
@@ -86,7 +86,7 @@ impl Error {
         match self {
             Self::TraceUnreadable { .. }
             | Self::TraceMalformed { .. }
-            | Self::NobodyLeft { .. }
+            | Self::NoFrontendLeft { .. }
             | Self::NoCap { .. }
             | Self::Chart { .. } => 2,
             Self::Interrupted => 130,

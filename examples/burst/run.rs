@@ -34,7 +34,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         return cap::run(options);
     }
     if options.kill && options.frontends < 2 {
-        return Err(Error::NobodyLeft {
+        return Err(Error::NoFrontendLeft {
             frontends: options.frontends,
         });
     }

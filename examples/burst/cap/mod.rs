@@ -73,7 +73,7 @@ pub(crate) struct Run {
 /// Runs every strategy, and prints and draws the results.
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     if options.frontends < 2 {
-        return Err(Error::NobodyLeft {
+        return Err(Error::NoFrontendLeft {
             frontends: options.frontends,
         });
     }

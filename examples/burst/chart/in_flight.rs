@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plotters::prelude::*;
 
-use super::{COLOURS, Canvas, Drawn, FAINT, INK, font, write};
+use super::{COLOURS, Canvas, Drawn, axes, write};
 use crate::report::{Report, StrategyResult};
 use crate::run::Outcome;
 use crate::timeline::Timeline;
@@ -115,29 +115,8 @@ impl<'a> Picture<'a> {
         write(panel, (24, 10), 18, &result.strategy)?;
         write(panel, (24, 33), 14, &Note(result))?;
 
-        let mut chart = ChartBuilder::on(panel)
-            .margin_top(58)
-            .margin_right(24)
-            .margin_bottom(6)
-            .margin_left(14)
-            .x_label_area_size(40)
-            .y_label_area_size(48)
-            .build_cartesian_2d(0.0..self.seconds, 0.0..self.requests)?;
-
-        chart
-            .configure_mesh()
-            .light_line_style(TRANSPARENT)
-            .bold_line_style(FAINT)
-            .axis_style(INK)
-            .label_style(font(13))
-            .axis_desc_style(font(14))
-            .x_labels(8)
-            .y_labels(7)
-            .x_label_formatter(&|seconds| format!("{seconds}"))
-            .y_label_formatter(&|requests| format!("{requests}"))
-            .x_desc("seconds since the first arrival")
-            .y_desc("requests in flight")
-            .draw()?;
+        let names = ["seconds since the first arrival", "requests in flight"];
+        let mut chart = axes(panel, 58, (self.seconds, self.requests), names)?;
 
         let origin = start(outcome);
         for (engine, colour) in (0..self.report.config.engines as usize).zip(COLOURS.iter().cycle())

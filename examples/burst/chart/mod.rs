@@ -8,6 +8,7 @@ mod splits;
 use std::path::Path;
 
 use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
@@ -17,7 +18,8 @@ use crate::report::Report;
 use crate::run::Outcome;
 
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
+type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
+type Axes<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 const INK: RGBColor = RGBColor(34, 34, 34);
 const FAINT: RGBColor = RGBColor(232, 232, 232);
@@ -57,6 +59,37 @@ fn failed(path: &Path, error: &dyn std::error::Error) -> Error {
 fn write(on: &Canvas<'_>, at: (i32, i32), size: u32, what: &impl ToString) -> Drawn {
     on.draw(&Text::new(what.to_string(), at, font(size)))?;
     Ok(())
+}
+
+/// Draws the axes of a panel below its heading: seconds to the right up to `seconds`, requests upwards up to `requests`.
+fn axes<'a>(
+    panel: &Canvas<'a>,
+    heading: u32,
+    (seconds, requests): (f64, f64),
+    [right, up]: [&str; 2],
+) -> Drawn<Axes<'a>> {
+    let mut axes = ChartBuilder::on(panel)
+        .margin_top(heading)
+        .margin_right(24)
+        .margin_bottom(6)
+        .margin_left(14)
+        .x_label_area_size(40)
+        .y_label_area_size(48)
+        .build_cartesian_2d(0.0..seconds, 0.0..requests)?;
+    axes.configure_mesh()
+        .light_line_style(TRANSPARENT)
+        .bold_line_style(FAINT)
+        .axis_style(INK)
+        .label_style(font(13))
+        .axis_desc_style(font(14))
+        .x_labels(8)
+        .y_labels(7)
+        .x_label_formatter(&|seconds| format!("{seconds}"))
+        .y_label_formatter(&|requests| format!("{requests}"))
+        .x_desc(right)
+        .y_desc(up)
+        .draw()?;
+    Ok(axes)
 }
 
 fn font(size: u32) -> TextStyle<'static> {

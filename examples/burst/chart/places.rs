@@ -5,7 +5,7 @@ use std::path::Path;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::{Canvas, Drawn, FAINT, INK, font, write};
+use super::{Canvas, Drawn, INK, axes, font, write};
 use crate::cap::{Held, Run};
 use crate::strategy::Strategy;
 
@@ -63,28 +63,7 @@ fn draw_panel(panel: &Canvas<'_>, held: &Held, run: &Run) -> Drawn {
     let title = format!("{name}: {}", run.in_words(&held.config));
     write(panel, (20, 4), 16, &title)?;
     let seconds = (run.end - run.start).as_secs_f64();
-    let mut chart = ChartBuilder::on(panel)
-        .margin_top(30)
-        .margin_right(20)
-        .margin_bottom(4)
-        .margin_left(6)
-        .x_label_area_size(38)
-        .y_label_area_size(48)
-        .build_cartesian_2d(0.0..seconds, 0.0..places * 1.12)?;
-    chart
-        .configure_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(FAINT)
-        .axis_style(INK)
-        .label_style(font(13))
-        .axis_desc_style(font(14))
-        .x_labels(8)
-        .y_labels(6)
-        .x_label_formatter(&|seconds| format!("{seconds}"))
-        .y_label_formatter(&|requests| format!("{requests}"))
-        .x_desc("seconds")
-        .y_desc("requests")
-        .draw()?;
+    let mut chart = axes(panel, 30, (seconds, places * 1.12), ["seconds", "requests"])?;
 
     let curves = [
         (run.counted_curve(), LOST),
