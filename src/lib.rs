@@ -55,7 +55,7 @@
 //!     drop(permit); // finished; also if this future is dropped before
 //!     answer
 //! }
-//! # async fn ask(engine: EngineId, prompt: &str) -> (u16, String) { unimplemented!() }
+//! # async fn ask(engine: EngineId, prompt: &str) -> (u16, String) { (200, format!("{engine:?} heard {prompt}")) }
 //! ```
 //!
 //! A server that would rather wait a moment tries again until a deadline, with a pause that grows. No call is

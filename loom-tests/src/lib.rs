@@ -7,8 +7,8 @@
 //!
 //! Run them with `cargo xtask loom`.
 #![cfg(test)]
-#![allow(dead_code)] // the library uses functions that no model uses
 
+#[allow(dead_code, reason = "the library uses functions that no model uses")]
 #[path = "../../src/algorithm/mod.rs"]
 mod algorithm;
 

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_bytes_are_a_row_that_nobody_has() {
+    fn zero_bytes_are_a_row_without_an_engine() {
         let word: Word = bytemuck::Zeroable::zeroed();
         assert_eq!(
             (word.value(), word.state(), word.lane()),
