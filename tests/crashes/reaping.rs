@@ -1,9 +1,9 @@
 //! K1 and K4: when dead frontends are reaped, and which calls wait for that.
 
-use crate::{reaper_half_way, with_a_reaper_half_way};
+use crate::with_a_reaper_half_way;
 use headcount::Table;
 use headcount_tests::{
-    Actor, Random, Rounds, Task, TestTable, eventually, lanes_in_midst, spawn_all,
+    Actor, Random, Rounds, Task, TestTable, eventually, lanes_in_midst, reaper_half_way, spawn_all,
 };
 use std::thread;
 use std::time::{Duration, Instant};

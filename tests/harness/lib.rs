@@ -24,7 +24,7 @@ pub use lead::{Lead, Strayed};
 pub use prometheus::prometheus_approves;
 pub use race::{Raced, Rounds, at, monotonic_ns, race};
 pub use random::Random;
-pub use traced::Traced;
+pub use traced::{Traced, reaper_half_way};
 pub use tracee::Tracee;
 
 use headcount::{EngineId, Options, Table};

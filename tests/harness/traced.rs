@@ -1,7 +1,18 @@
 //! A process that is stopped at a chosen system call.
 
-use crate::{Actor, Task};
+use crate::{Actor, Task, TestTable};
 use std::ptr;
+
+/// Puts a dead frontend with 7 requests into a table of two engines in which no frontend has joined yet. Returns a
+/// reaper that has stopped between taking the dead frontend's lock and all else.
+pub fn reaper_half_way(table: &TestTable) -> (Actor, Traced) {
+    let mut reaper = Actor::opened(table.path());
+    let mut dead = Actor::joined(table.path());
+    assert_eq!(dead.burst(7), [4, 3]);
+    dead.kill();
+    let stopped = Traced::after_its_next_lock(&mut reaper, &Task::Reap);
+    (reaper, stopped)
+}
 
 /// An actor that this thread traces. It stays stopped until it is let go; dropping this does so.
 #[derive(Debug)]
