@@ -3,7 +3,7 @@
 use crate::command::{command, on, on_while, run};
 use crate::scene::Scene;
 use headcount::{Engine, EngineState, Table};
-use headcount_tests::{Actor, Damage, TestTable, directory};
+use headcount_tests::{Actor, Damage, TestTable, directory, reaper_half_way};
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -348,6 +348,25 @@ fn the_dead_are_reaped() {
         "reaped 1 dead frontend, which had 3 requests in flight\n"
     );
     assert_eq!(scene.table.in_flight(), [2, 2, 2]);
+}
+
+#[test]
+fn only_the_dead_that_were_reaped_are_counted() {
+    let table = TestTable::with_engines(2);
+    let (mut reaper, stopped) = reaper_half_way(&table);
+    let mut victim = Actor::joined(table.path());
+    assert_eq!(victim.burst(3), [1, 2]);
+    victim.kill();
+    let said = on(table.path(), "reap PATH").refused(1);
+    assert_eq!(
+        said,
+        "reaped 1 dead frontend, which had 3 requests in flight\n\
+         not reaped: 1 dead frontend, which another process is reaping (stopped?); try again\n"
+    );
+    assert_eq!(table.in_flight(), [4, 3]);
+    stopped.goes_on();
+    assert_eq!(reaper.answer::<(u64, u64)>(), (1, 7));
+    assert_eq!(table.in_flight(), [0, 0]);
 }
 
 #[test]
