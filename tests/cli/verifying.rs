@@ -1,7 +1,8 @@
 //! `verify` and `dump`.
 
-use crate::command::on;
+use crate::command::{on, run};
 use crate::scene::Scene;
+use headcount::FaultKind;
 use headcount_tests::Damage;
 use serde_json::Value;
 use std::fs;
@@ -49,6 +50,17 @@ fn damage_is_named() {
         (ran.code, &found["faults"][1]["kind"]),
         (1, &"requests".into())
     );
+}
+
+#[test]
+fn its_help_names_each_kind_of_fault() {
+    let help = run(["verify", "--help"]).fine();
+    let (_, kinds) = help.split_once("`kind` (").expect("the kinds");
+    let (kinds, _) = kinds.split_once(')').expect("their end");
+    let kinds = kinds.replace(" or ", ", ").replace('\n', " ");
+    let kinds: Vec<_> = kinds.split(", ").collect();
+    let all: Vec<_> = FaultKind::ALL.iter().map(|kind| kind.name()).collect();
+    assert_eq!(kinds, all);
 }
 
 #[test]

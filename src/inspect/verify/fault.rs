@@ -16,58 +16,58 @@ pub struct Fault {
     pub expected: String,
 }
 
-/// A sort of inconsistency.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum FaultKind {
-    /// The header is not the one that the table was opened with.
-    Header,
-    /// The file does not lie at the path any more at which it was opened; see
-    /// [`Table::path_state`](crate::Table::path_state).
-    Path,
-    /// The file is longer or shorter than its header says.
-    Size,
-    /// The file is open to more users than its creator said.
-    Mode,
-    /// A count of requests is not what the ledgers add up to.
-    Requests,
-    /// A count of tokens is not what the ledgers add up to.
-    Tokens,
-    /// The ledgers of a place that no frontend has do not add up to nothing.
-    Ledger,
-    /// A place for a frontend says something impossible.
-    Slot,
-    /// A lane says something impossible of the operation it is in.
-    Lane,
-    /// An engine has an impossible name, weight or cap, or a slot that it cannot have.
-    Engine,
-    /// The table has a cap of its own that cannot be, or does not heed the one that it has.
-    Cap,
-    /// The last publication says something impossible.
-    Publication,
-    /// A bit that nothing uses is not zero.
-    Unused,
+/// Declares the kinds with their names, so that no list of them lacks one.
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
+        /// A sort of inconsistency.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[non_exhaustive]
+        pub enum FaultKind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl FaultKind {
+            /// All kinds.
+            pub const ALL: &[Self] = &[$(Self::$kind),*];
+
+            /// Returns its name: one word, in lower case.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl FaultKind {
-    /// One word for it, in lower case.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Header => "header",
-            Self::Path => "path",
-            Self::Size => "size",
-            Self::Mode => "mode",
-            Self::Requests => "requests",
-            Self::Tokens => "tokens",
-            Self::Ledger => "ledger",
-            Self::Slot => "slot",
-            Self::Lane => "lane",
-            Self::Engine => "engine",
-            Self::Cap => "cap",
-            Self::Publication => "publication",
-            Self::Unused => "unused",
-        }
-    }
+kinds! {
+    /// The header is not the one that the table was opened with.
+    Header = "header",
+    /// The file does not lie at the path any more at which it was opened; see
+    /// [`Table::path_state`](crate::Table::path_state).
+    Path = "path",
+    /// The file is longer or shorter than its header says.
+    Size = "size",
+    /// The file is open to more users than its creator said.
+    Mode = "mode",
+    /// A count of requests is not what the ledgers add up to.
+    Requests = "requests",
+    /// A count of tokens is not what the ledgers add up to.
+    Tokens = "tokens",
+    /// The ledgers of a place that no frontend has do not add up to nothing.
+    Ledger = "ledger",
+    /// A place for a frontend says something impossible.
+    Slot = "slot",
+    /// A lane says something impossible of the operation it is in.
+    Lane = "lane",
+    /// An engine has an impossible name, weight or cap, or a slot that it cannot have.
+    Engine = "engine",
+    /// The table has a cap of its own that cannot be, or does not heed the one that it has.
+    Cap = "cap",
+    /// The last publication says something impossible.
+    Publication = "publication",
+    /// A bit that nothing uses is not zero.
+    Unused = "unused",
 }
 
 impl Fault {
