@@ -2,9 +2,9 @@
 
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, printable_path};
-use crate::table_arg::{PathArgs, is_at, is_damaged};
+use crate::table_arg::{PathArgs, is_damaged};
 use clap::Args;
-use headcount::Table;
+use headcount::{PathState, Table};
 use std::fs;
 use std::path::Path;
 
@@ -29,7 +29,7 @@ impl Rm {
         let table = match table_arg.open_read_only() {
             Ok(table) => {
                 self.refuse_if_used(&table, path)?;
-                if !is_at(&table, path) {
+                if table.path_state()? != PathState::Here {
                     return Err(Failure::failed(format!(
                         "{} was replaced by another file meanwhile; check it, then try again",
                         path.display()

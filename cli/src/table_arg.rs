@@ -3,11 +3,9 @@
 use crate::failure::Failure;
 use crate::output::{printable, printable_path};
 use clap::Args;
-use headcount::{Error, FrontendView, Options, Table};
+use headcount::{Error, FrontendView, Options, PathState, Table};
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata};
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The environment variable that may name the table.
@@ -172,7 +170,7 @@ impl Watched {
 
     /// Returns the table that lies at the path now. Makes one system call if it is the same as before.
     pub(crate) fn table(&mut self) -> Result<&Table, Error> {
-        if !is_at(&self.table, &self.table_arg.path) {
+        if self.table.path_state()? != PathState::Here {
             let table = self.table_arg.open_read_only()?;
             self.former.push(std::mem::replace(&mut self.table, table));
             self.tables += 1;
@@ -212,15 +210,4 @@ pub(crate) fn is_damaged(error: &Error) -> bool {
             | Error::Size { .. }
             | Error::Mode { .. }
     )
-}
-
-/// Whether a table is what lies at a path.
-pub(crate) fn is_at(table: &Table, path: &Path) -> bool {
-    let open = || -> std::io::Result<Metadata> {
-        File::from(table.as_fd().try_clone_to_owned()?).metadata()
-    };
-    match (open(), fs::symlink_metadata(path)) {
-        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
-        _ => false,
-    }
 }
