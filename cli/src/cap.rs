@@ -66,12 +66,12 @@ impl SetCap {
             (None, None) => {}
         }
         let view = table.view();
-        let engine_view = view.engine(engine.id);
-        // The engine may be gone already.
-        let (requests, tokens) =
-            engine_view.map_or((None, None), |e| (e.max_in_flight, e.max_tokens));
-        let name = printable(&engine.name);
-        print(&format!("{name}: {}\n", described(requests, tokens)))?;
+        let caps = match view.engine(engine.id) {
+            Some(engine) => described(engine.max_in_flight, engine.max_tokens),
+            // Another process has removed it since.
+            None => "gone".to_owned(),
+        };
+        print(&format!("{}: {caps}\n", printable(&engine.name)))?;
         Ok(Outcome::Fine)
     }
 
