@@ -105,7 +105,7 @@ impl Add {
         let typed = typed.map_err(Failure::usage)?;
         each_once(typed.iter().map(|typed| typed.name.as_str()))?;
         let table = table_arg.open()?;
-        // None is added if one cannot be.
+        // None is added if the table has one of the names already.
         not_there(&table, typed.iter().map(|typed| typed.name.as_str()))?;
         for typed in typed {
             let id = table.add(typed.engine(self.caps))?;
