@@ -24,8 +24,13 @@ pub(crate) struct Create {
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_engines: Option<usize>,
     /// How many frontends can join, 1 to 4095 [default: 64].
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    frontends: Option<usize>,
+    #[arg(
+        long,
+        alias = "frontends",
+        value_name = "N",
+        allow_negative_numbers = true
+    )]
+    max_frontends: Option<usize>,
     /// How many threads of one frontend have a lane of their own, so that they never wait for each other
     /// [default: 3].
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
@@ -50,7 +55,7 @@ impl Create {
         if let Some(count) = self.max_engines {
             options = options.max_engines(count);
         }
-        if let Some(count) = self.frontends {
+        if let Some(count) = self.max_frontends {
             options = options.max_frontends(count);
         }
         if let Some(count) = self.threads {

@@ -47,7 +47,7 @@ pub(crate) enum Error {
     TooManyProcesses { room: usize },
 
     #[error(
-        "the table has room for {}, and --workers asks for {workers}; start with --workers {room}, or on a table that was made with more (headcount create --frontends)",
+        "the table has room for {}, and --workers asks for {workers}; start with --workers {room}, or on a table that was made with more (headcount create --max-frontends)",
         number(*room, "process", "processes")
     )]
     TooManyWorkers { workers: u16, room: usize },

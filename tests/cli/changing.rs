@@ -15,7 +15,7 @@ use std::time::Duration;
 fn create_and_rm_make_and_remove_a_table() {
     let directory = directory();
     let path = directory.path().join("table");
-    let line = "create PATH --engine a=2.5 --engine http://b:1/v1?x=y --frontends 5 --threads 2 \
+    let line = "create PATH --engine a=2.5 --engine http://b:1/v1?x=y --max-frontends 5 --threads 2 \
                 --max-engines 9 --max-in-flight-total 100 --max-tokens-total 5000 --mode 0660";
     let said = on(&path, line).fine();
     assert!(

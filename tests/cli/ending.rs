@@ -37,7 +37,11 @@ fn wrong_usage_is_2() {
     on(path, "cap PATH gpu-0 many").refused(2);
     on(path, "cap PATH gpu-0").refused(2);
     on(path, "add PATH x=-3").refused(2);
-    on(path, "create PATH-2 --frontends 5000").refused(2);
+    // The second is the option's former name.
+    for option in ["--max-frontends", "--frontends"] {
+        let said = on(path, &format!("create PATH-2 -e a {option} 5000")).refused(2);
+        assert!(said.contains("max_frontends is 5000"), "{said}");
+    }
     on(path, "top PATH").refused(2);
 }
 

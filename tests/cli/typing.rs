@@ -301,7 +301,7 @@ fn numbers_below_zero_are_numbers_and_not_options() {
         "cap PATH gpu-0 --max-tokens -1",
         "add PATH x --max-in-flight -1",
         "create PATH-2 -e a --max-tokens-total -1",
-        "create PATH-2 -e a --frontends -1",
+        "create PATH-2 -e a --max-frontends -1",
         "show PATH --stale-after -1",
         "metrics PATH --once --stale-after -1",
     ] {
