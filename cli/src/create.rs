@@ -5,7 +5,7 @@ use crate::engine_form::EngineList;
 use crate::failure::{Failure, Outcome};
 use crate::format::count;
 use crate::output::{self, printable, printable_path};
-use crate::table_arg::named_or_variable;
+use crate::table_arg::path_to_create;
 use clap::Args;
 use headcount::{EngineView, Table};
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub(crate) struct Create {
 
 impl Create {
     pub(crate) fn run(self) -> Result<Outcome, Failure> {
-        let path = named_or_variable(self.path)?;
+        let path = path_to_create(self.path, "--engine")?;
         let engines = self.engines.read()?;
         if engines.is_empty() && self.max_engines.is_none() {
             let advice = ", or --max-engines if they are added later";

@@ -6,7 +6,7 @@ use clap::Args;
 use headcount::{Error, FrontendView, Options, PathState, Table};
 use std::ffi::OsString;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// The environment variable that may name the table.
 const VARIABLE: &str = "HEADCOUNT_TABLE";
@@ -43,6 +43,23 @@ impl PathArgs {
         }
         self.table_arg()
     }
+}
+
+/// Returns the path of a table that is to be created: the one that is given, or else the one that the environment
+/// names.
+///
+/// If the environment names the table, a path that does not begin with `/`, `./` or `../` is refused: it may be an
+/// engine without its `flag`.
+pub(crate) fn path_to_create(given: Option<PathBuf>, flag: &str) -> Result<PathBuf, Failure> {
+    if let (Some(path), Some(_)) = (&given, variable())
+        && let Some(Component::Normal(_)) = path.components().next()
+    {
+        let path = printable_path(path);
+        return Err(Failure::usage(format!(
+            "{path} may be an engine; write {flag} before each engine ({flag} {path}), or begin the path of a table with ./"
+        )));
+    }
+    named_or_variable(given)
 }
 
 /// Returns the path that is given, or else the one that the environment names.

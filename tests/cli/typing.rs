@@ -212,6 +212,29 @@ fn a_cap_of_each_engine_and_one_of_all_have_flags_of_their_own() {
 }
 
 #[test]
+fn an_engine_of_create_that_lacks_its_flag_is_not_taken_for_the_path() {
+    let directory = directory();
+    let path = directory.path().join("table");
+    let create = |last: &str| {
+        let mut command = command();
+        command.env("HEADCOUNT_TABLE", &path);
+        command.current_dir(directory.path());
+        command.args(["create", "--engine", "a", last]);
+        run_with(command)
+    };
+    for engine in ["b", "gpu/b", "http://b:1/v1"] {
+        let said = create(engine).refused(2);
+        let advice = format!("write --engine before each engine (--engine {engine})");
+        assert!(said.contains(&advice), "{said}");
+    }
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    create("./b").fine();
+    create(directory.path().join("c").to_str().unwrap()).fine();
+    assert!(directory.path().join("b").exists() && directory.path().join("c").exists());
+    assert!(!path.exists());
+}
+
+#[test]
 fn a_table_of_no_engines_is_created_only_if_that_is_said() {
     let directory = directory();
     let path = directory.path().join("table");
