@@ -47,8 +47,8 @@ pub enum Error {
         removed: bool,
     },
 
-    /// The frontend, permit, publisher or reaper was made by another process, of which this one is a forked
-    /// child. Nothing was counted; what the parent has stays the parent's.
+    /// The frontend, publisher or deployment was made by another process, of which this one is a forked child.
+    /// Nothing was counted, published or changed; what the parent has stays the parent's.
     #[error("{}", route::FORKED)]
     Forked,
 

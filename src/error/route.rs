@@ -60,7 +60,7 @@ pub enum RouteError {
 
 const _: () = assert!(size_of::<RouteError>() == size_of::<u64>());
 
-pub(super) const FORKED: &str = "this handle belongs to the process that this one was forked from; call `Table::join` or `Table::publisher` in the child";
+pub(super) const FORKED: &str = "this frontend, publisher or deployment belongs to the process that this one was forked from; call `Table::join`, `Table::publisher` or `Table::deploy` in the child";
 
 /// How many engines could not take a request, and why; in [`RouteError::Unavailable`].
 ///
