@@ -196,6 +196,8 @@ pub mod docs {
         //!   a time.
         //! - More threads than [`threads`](crate::Options::threads) share one lane of a frontend, and wait while
         //!   another thread has an operation in it.
+        //! - Under a cap of the table, a request that finds room but for those being placed looks again for some
+        //!   microseconds.
         //!
         //! # Platforms
         //!

@@ -119,7 +119,9 @@ impl Frontend {
     ///
     /// No system call, no allocation, no wait for any other process. Costs one compare-and-swap if no other
     /// process interferes, and a load or two for each engine. If all engines are at their caps, it looks for dead
-    /// frontends by system calls, at most a hundred times a second.
+    /// frontends by system calls, at most a hundred times a second. Under a
+    /// [cap of the table](crate::Options::max_in_flight), a request that finds room but for those being placed
+    /// looks again for some microseconds.
     ///
     /// A signal handler must not call it: a handler that interrupts an operation may find no free lane, and would
     /// wait for the operation that it has interrupted. For the same reason a handler must not drop a [`Permit`] or
