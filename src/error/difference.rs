@@ -11,10 +11,9 @@ pub struct Difference {
     /// The engine that differs, by its name. `None`: the table itself.
     pub engine: Option<String>,
     /// The option that differs, by the name that it has in [`Options`](crate::Options) or
-    /// [`Engine`](crate::Engine). `"engine"` if the
-    /// table has no engine of that name, or one that was not asked for.
+    /// [`Engine`](crate::Engine). `"engine"` if the table has no engine of that name, or one that was not asked for.
     pub option: &'static str,
-    /// The table's value: a number, `none` for no cap, or `absent` for an engine.
+    /// The table's value: a number, `none` for no cap, or `absent` or `present` for an engine.
     pub found: String,
     /// The value that was asked for, in the same form.
     pub asked: String,
