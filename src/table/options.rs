@@ -84,7 +84,7 @@ impl Options {
         self.named_engines = Some(self.named_engines.unwrap_or(0).saturating_add(count));
         let first = self.engines.len();
         // More than a table can have is refused later; here it must not fill the memory.
-        let end = (first + count.min(MAX_ENGINES + 1)).min(first + MAX_ENGINES + 1);
+        let end = first + count.min(MAX_ENGINES + 1);
         (self.engines).extend((first..end).map(|number| Engine::named(number.to_string())));
         self
     }
@@ -111,8 +111,8 @@ impl Options {
     }
 
     /// How many threads can use one frontend without any of them ever waiting for another to end its
-    /// operation. Default: 3, or fewer if there is room for so many frontends: `max_frontends * (threads + 1)` is
-    /// at most 4,095.
+    /// operation. Default: 3, or as many as fit beside `max_frontends`, if those are more than 1,023:
+    /// `max_frontends * (threads + 1)` is at most 4,095.
     ///
     /// Each of so many threads has a lane of its own, which is faster, too; all other threads share one lane. A
     /// thread takes a lane when it first uses the frontend, if one has no owner, and keeps it until the thread
@@ -130,10 +130,10 @@ impl Options {
     /// It costs two more operations a request when that is placed, on one word at which all frontends meet,
     /// and a look at each engine; none when it finishes. It is never exceeded. A request that finds room but
     /// for those that are just being placed waits for these for some microseconds, and is told
-    /// [`Error::Saturated`] if one of them has not been placed by then. So a process that is stopped in the
-    /// middle of a `route`, or waits for a processor there, keeps one place more from others than it has
-    /// requests, and its request's tokens once more. (Measured with more processes than cores, all at the cap:
-    /// one or two requests of 10,000 were refused so.) [`Table::apply`] changes the cap.
+    /// [`RouteError::Saturated`](crate::RouteError::Saturated) if one of them has not been placed by then. So a
+    /// process that is stopped in the middle of a `route`, or waits for a processor there, keeps one place more
+    /// from others than it has requests, and its request's tokens once more. (Measured with more processes than
+    /// cores, all at the cap: one or two requests of 10,000 were refused so.) [`Table::apply`] changes the cap.
     pub fn max_in_flight(mut self, requests: u32) -> Self {
         self.max_in_flight = Some(requests);
         self
