@@ -53,7 +53,7 @@ impl Contender<'_> {
     /// Finds a batch that is long enough for a read of the clock not to count.
     fn warm_up(&mut self) -> Result<(), MeasureError> {
         const ENOUGH: Duration = Duration::from_micros(20);
-        while self.batch == 0 || self.batch < 1 << 16 {
+        while self.batch < 1 << 16 {
             let batch = (self.batch * 2).max(1);
             let start = Instant::now();
             (self.workload)(batch)?;

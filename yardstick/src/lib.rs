@@ -76,7 +76,7 @@ const ENGINES: [usize; 3] = [8, 64, 256];
 
 const BARE_PAIR: &str = "fetch_add + fetch_sub";
 
-/// Measures all ratios, which takes a few seconds.
+/// Measures all ratios, which takes a second or so.
 ///
 /// It forks, so no other thread of this process may run.
 ///
