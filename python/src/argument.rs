@@ -89,7 +89,10 @@ impl<'py> FromPyObject<'_, 'py> for Which {
         }
         Ok(
             match object.getattr_opt(intern!(object.py(), "generation"))? {
-                Some(generation) => Self::Id(EngineId::new(number, generation.extract()?)),
+                Some(generation) => {
+                    let generation = word(&generation, "the generation of an engine's id")?;
+                    Self::Id(EngineId::new(number, generation))
+                }
                 None => Self::Number(number),
             },
         )
@@ -226,17 +229,7 @@ impl<'py> FromPyObject<'_, 'py> for Words {
         let Some(words) = pair(&object) else {
             return Err(must_be("words", "two whole numbers, as in (7, 1)", &object));
         };
-        let word = |word: &Bound<'py, PyAny>| match word.extract::<u64>() {
-            Err(error) if error.is_instance_of::<PyOverflowError>(word.py()) => {
-                Err(PyValueError::new_err(format!(
-                    "{} cannot be one of the words; use 0 to {}",
-                    shown(word),
-                    u64::MAX
-                )))
-            }
-            Err(_) => Err(must_be("each of the words", "a whole number", word)),
-            extracted => extracted,
-        };
+        let word = |object| word(object, "one of the words");
         Ok(Self([word(&words[0])?, word(&words[1])?]))
     }
 }
@@ -261,6 +254,17 @@ where
     object
         .extract()
         .map_err(|error| refused(error, &object, what))
+}
+
+/// Returns a whole number of 64 bits.
+fn word(object: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
+    object.extract().map_err(|error: PyErr| {
+        if !error.is_instance_of::<PyOverflowError>(object.py()) {
+            return must_be(what, "a whole number", object);
+        }
+        let (found, most) = (shown(object), u64::MAX);
+        PyValueError::new_err(format!("{found} cannot be {what}; use 0 to {most}"))
+    })
 }
 
 /// Returns a number that need not be whole.

@@ -11,7 +11,7 @@ from typing import Any
 
 import headcount
 import pytest
-from headcount import Deployment, Dimensions, Engine, EngineStats, Frontend, Table
+from headcount import Deployment, Dimensions, Engine, EngineId, EngineStats, Frontend, Table
 
 ENGINES = "engines must be a number, or a list of headcount.Engine or of names"
 
@@ -81,6 +81,11 @@ def test_arguments_of_a_wrong_type_are_told_in_pythons_words(
         (frontend.route_many, {"count": 2.0}, "a count must be a whole number, not 2.0"),
         (table.drain, {"engine": "gpu-0"}, AN_ENGINE + "'gpu-0'"),
         (table.remove, {"engine": None}, AN_ENGINE + "None"),
+        (
+            table.drain,
+            {"engine": EngineId(0, "1")},  # type: ignore[arg-type]
+            "the generation of an engine's id must be a whole number, not '1'",
+        ),
         (table.set_caps, {"engine": 0, "max_in_flight": "8"}, "must be a whole number, not '"),
         (table.set_caps, {"engine": 0, "max_tokens": True}, "must be a whole number, not True"),
         (table.set_weight, {"engine": 0, "weight": "2"}, "an engine's weight must be a number, not '2'"),
@@ -129,6 +134,10 @@ def test_arguments_of_a_wrong_type_are_told_in_pythons_words(
             table.reap_every(seconds)
     with pytest.raises(ValueError, match="use 0 to 18446744073709551615"):
         publisher.publish([], words=(-1, 0))
+    for bad in (-1, 1 << 64):
+        told = f"{bad} cannot be the generation of an engine's id; use 0 to 18446744073709551615"
+        with pytest.raises(ValueError, match=told):
+            table.drain(EngineId(0, bad))
     assert not path.exists()
 
 
