@@ -90,7 +90,7 @@ def join(deployment: Deployment, ranks: list[int], settings: Settings) -> Member
 def remove_if_empty(table: headcount.Table) -> None:
     """Removes the table if no living server has joined it."""
     with _alone():
-        if not _is_in_use(table) and _is_at(table, os.fspath(table.path)):
+        if not _is_in_use(table) and table.path_state() == "here":
             os.unlink(table.path)
 
 
@@ -154,15 +154,6 @@ def _opened(path: str, deployment: Deployment) -> headcount.Table | None:
 
 def _is_in_use(table: headcount.Table) -> bool:
     return any(frontend.alive for frontend in table.view().frontends)
-
-
-def _is_at(table: headcount.Table, path: str) -> bool:
-    try:
-        there = os.stat(path)
-    except FileNotFoundError:
-        return False
-    ours = os.fstat(table.fileno())
-    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
 
 def _sweep() -> None:
