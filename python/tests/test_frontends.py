@@ -107,6 +107,7 @@ def test_threads_may_route_while_a_frontend_is_closed(table: Table) -> None:
     for _ in range(20):
         frontend = table.join()
         begun = threading.Barrier(5)
+        routed = threading.Event()
         ended: list[str] = []
 
         def route() -> None:
@@ -114,6 +115,7 @@ def test_threads_may_route_while_a_frontend_is_closed(table: Table) -> None:
             try:
                 while True:
                     frontend.route().release()
+                    routed.set()
             except ValueError as error:
                 ended.append(str(error))
 
@@ -121,6 +123,7 @@ def test_threads_may_route_while_a_frontend_is_closed(table: Table) -> None:
         for thread in threads:
             thread.start()
         begun.wait()
+        assert routed.wait(60)
         frontend.close()
         for thread in threads:
             thread.join()
