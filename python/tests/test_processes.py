@@ -73,11 +73,13 @@ def test_a_reaper_returns_it_by_itself(path: Path) -> None:
         process = spawn.Process(target=_route_in_another_process, args=(str(path), 10))
         process.start()
         process.join()
+        assert process.exitcode == -signal.SIGKILL
         deadline = time.monotonic() + 60
         while sum(in_flight(table)):
             assert time.monotonic() < deadline, reaper.last_error
             time.sleep(0.005)
         assert reaper.last_error is None
+    assert [engine.finished_total for engine in table.view().engines] == [5, 5]
     reaper.stop()
 
 
