@@ -69,8 +69,8 @@ class NoSuchEngineError(Error):
 
 
 class ForkedError(Error):
-    """The frontend or publisher belongs to the process that this one was forked from. Call ``Table.join`` or
-    ``Table.publisher`` in the child."""
+    """The frontend, publisher or deployment belongs to the process that this one was forked from. Call
+    ``Table.join``, ``Table.publisher`` or ``Table.deploy`` in the child."""
 
 
 class PolicyError(Error, ValueError):

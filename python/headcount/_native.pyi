@@ -341,7 +341,7 @@ class Deployment:
         """Brings the table to these options, as ``Table.apply`` does for a process that is no deployment.
 
         Raises DiffersError, OptionError, EnginesFullError, EngineNameError, NameTakenError, WeightError,
-        BusyError, IoError, and ValueError after ``close``.
+        BusyError, IoError, ForkedError, and ValueError after ``close``.
         """
     def close(self) -> None:
         """Gives the lock back. A second call changes nothing."""

@@ -39,7 +39,7 @@ impl Deployment {
     /// Brings the table to these options, as ``Table.apply`` does for a process that is no deployment.
     ///
     /// Raises DiffersError, OptionError, EnginesFullError, EngineNameError, NameTakenError, WeightError,
-    /// BusyError, IoError, and ValueError after ``close``.
+    /// BusyError, IoError, ForkedError, and ValueError after ``close``.
     #[pyo3(
         signature = (engines=None, **keywords),
         text_signature = "($self, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, mode=None)"

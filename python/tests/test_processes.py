@@ -22,6 +22,7 @@ from headcount import EngineStats, Frontend, Table
 def test_k3_a_forked_child_never_acts_as_its_parent(table: Table, frontend: Frontend) -> None:
     permit = frontend.route(pin=0)
     publisher = table.publisher()
+    deployment = table.deploy()
     child = os.fork()
     if child == 0:
         code = 1
@@ -31,6 +32,8 @@ def test_k3_a_forked_child_never_acts_as_its_parent(table: Table, frontend: Fron
                 frontend.route()
             with pytest.raises(headcount.ForkedError):
                 publisher.publish([])
+            with pytest.raises(headcount.ForkedError):
+                deployment.apply(max_in_flight=7)
             # The place is the parent's, and stays.
             frontend.close()
             with pytest.raises(ValueError, match="closed"):
@@ -45,6 +48,8 @@ def test_k3_a_forked_child_never_acts_as_its_parent(table: Table, frontend: Fron
     assert [seen.pid for seen in table.view().frontends] == [os.getpid()]
     frontend.route(pin=0).release()
     publisher.publish([EngineStats()])
+    assert table.view().max_in_flight is None
+    assert deployment.apply(max_in_flight=7)
 
 
 def _route_in_another_process(path: str, count: int) -> None:
