@@ -1,7 +1,8 @@
 //! headcount for Python: the library's public types as Python classes.
 //!
-//! Calls that may make a system call or wait let other threads run meanwhile. Routing and finishing keep the
-//! interpreter's lock: they take less time than to hand it over.
+//! Calls that open, join, view, check or reap a table, and those that change its engines or caps, may wait or make
+//! system calls: they let other threads run meanwhile. Routing, finishing, publishing and changes of an engine's state
+//! keep the interpreter's lock: they take less time than to hand it over.
 
 mod argument;
 mod deployment;

@@ -424,7 +424,7 @@ impl Table {
     ///
     /// Raises IoError if this process may not read the directory any more.
     fn path_state(&self, py: Python<'_>) -> PyResult<&'static str> {
-        Ok(self.0.path_state().or_raise(py)?.name())
+        Ok(py.detach(|| self.0.path_state()).or_raise(py)?.name())
     }
 
     /// Recounts all requests and checks every field of the file. Returns what it found: a Verification.
@@ -460,7 +460,7 @@ impl Table {
 
     /// Pickles the path: another process opens the table there.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let state = self.0.path_state().or_raise(py)?;
+        let state = py.detach(|| self.0.path_state()).or_raise(py)?;
         if state != PathState::Here {
             let why = match state {
                 PathState::NoPath => "has no path",

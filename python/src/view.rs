@@ -43,7 +43,7 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
         .collect::<PyResult<_>>()?;
     let frontends: Vec<_> = (view.frontends.iter())
         .map(|frontend| {
-            // No publication is from before 1970; such a time reads as 1970.
+            // No frontend joined before 1970; such a time reads as 1970.
             let joined_at = frontend
                 .joined_at
                 .duration_since(UNIX_EPOCH)
