@@ -3,7 +3,7 @@
 //! Rules: docs/contract.md.
 
 use headcount::{Engine, EngineId, EngineState, EngineStats, EngineView, Error, Request, Table};
-use headcount_tests::{Actor, Random, TestTable};
+use headcount_tests::{Actor, Damage, Random, TestTable};
 use std::time::{Duration, Instant};
 
 /// What is done to an engine by its id, and its name.
@@ -32,6 +32,18 @@ fn changes() -> [Change; 9] {
             Ok(())
         }),
     ]
+}
+
+/// A call of `add` may write a name after a reader has seen the word of the engine before.
+#[test]
+fn c8_a_number_whose_name_is_being_written_is_no_engines() {
+    let table = TestTable::with_engines(2);
+    let before = table.engine_at(1);
+    let damage = Damage::to(&table, table.path());
+    damage.change("engines", 1, 0, |generation| generation + 1);
+    assert_eq!(table.engine_at(1), None);
+    damage.change("engines", 1, 0, |generation| generation - 1);
+    assert!(before.is_some() && table.engine_at(1) == before);
 }
 
 fn is_gone(result: &Result<(), Error>, number: usize) -> bool {
