@@ -50,9 +50,11 @@ fn p1_route_and_finish_allocate_nothing() {
     let before = ALLOCATIONS.get();
     for _ in 0..1000 {
         let one = frontend.route().unwrap();
-        let two = frontend
+        let mut two = frontend
             .route_with(&Request::new().tokens(800).prefer(1, 8).exclude(&excluded))
             .unwrap();
+        two.set_tokens(1000).unwrap();
+        two.set_tokens(3).unwrap();
         drop((one, two));
     }
     publisher.publish(&[PRESSED; 8]).unwrap();

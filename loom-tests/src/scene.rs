@@ -97,6 +97,22 @@ impl Scene {
         self
     }
 
+    /// No engine takes more than so many tokens.
+    pub(crate) fn with_token_cap(self, cap: u32) -> Self {
+        for engine in 0..self.engines() {
+            let limits = Limits::new(1.0, MAX_REQUESTS);
+            self.rows().set_limits(engine, limits, cap);
+        }
+        self
+    }
+
+    /// The table as a whole takes no more than so many requests, and so many tokens.
+    pub(crate) fn with_totals(self, requests: Option<u32>, tokens: u32) -> Self {
+        let tokens = Some(tokens);
+        self.rows().set_total_caps(Total { requests, tokens });
+        self
+    }
+
     /// The table as a whole gets another cap on requests.
     pub(crate) fn set_total(&self, requests: Option<u32>) {
         let tokens = None;
@@ -205,6 +221,36 @@ impl Scene {
         let lane = self.registry().lane(slot, 0);
         let placed = self.rows().place(lane, Amount::request(tokens), this);
         placed.is_ok()
+    }
+
+    /// Routes to this engine if it has room for the tokens, as the first lane of `slot`. `false`: it or the table has
+    /// none.
+    pub(crate) fn route_if_it_has_room(&self, engine: usize, slot: usize, tokens: u32) -> bool {
+        let rows = self.rows();
+        let this = || {
+            let (seen, taken) = rows.counter.observe(engine);
+            let has_room = rows.has_room(engine, taken, tokens);
+            has_room.then_some(Choice { engine, seen }).ok_or(())
+        };
+        let lane = self.registry().lane(slot, 0);
+        rows.place(lane, Amount::request(tokens), this).is_ok()
+    }
+
+    /// Changes the tokens of a request on `engine`, as the first lane of `slot`. `false`: the engine or the table has
+    /// no room for them.
+    pub(crate) fn set_tokens(&self, slot: usize, engine: usize, before: u32, after: u32) -> bool {
+        self.set_tokens_as(self.registry().lane(slot, 0), engine, before, after)
+    }
+
+    pub(crate) fn set_tokens_as(
+        &self,
+        lane: LaneId,
+        engine: usize,
+        before: u32,
+        after: u32,
+    ) -> bool {
+        let set = self.rows().change_tokens(lane, engine, before, after);
+        set.is_ok()
     }
 
     /// Routes by the choice that ships for engines of equal weight, as the first lane of `slot`, and

@@ -4,6 +4,9 @@
 //! word by which that was done. The caps of the table as a whole are about all engines' words at once, so
 //! they need more.
 //!
+//! A request that gets more tokens later is placed once more, in a sense: with no request in it, on the engine that it is
+//! on. So what is said of requests here holds of these tokens, too.
+//!
 //! # The caps of the table
 //!
 //! If the table has a cap, a request has its place *reserved* on one more row, the table's own, before it is
@@ -158,6 +161,38 @@ impl Rows<'_> {
                 false => (self.counter.load(engine), 0),
             })
             .fold(Taken::default(), Taken::plus)
+    }
+
+    /// Changes the tokens of a request that is counted on `engine` from `before` to `after`, as lane `me`, in any state
+    /// of the engine. Fails, and nothing is changed, if there are to be more than a cap leaves room for:
+    /// [`Refusal::Unchosen`] is for that of the engine.
+    #[inline(never)]
+    pub(crate) fn change_tokens(
+        &self,
+        me: LaneId,
+        engine: usize,
+        before: u32,
+        after: u32,
+    ) -> Result<(), Refusal<()>> {
+        let change = Amount::new(0, i64::from(after) - i64::from(before));
+        let more = match after.checked_sub(before) {
+            Some(0) => return Ok(()),
+            Some(more) => more,
+            None => {
+                self.counter.add(me, engine, change);
+                return Ok(());
+            }
+        };
+        // Placed as a request would be, on an engine that was chosen before, so its caps hold in the same way.
+        let if_it_has_room = || {
+            let (seen, taken) = self.counter.observe(engine);
+            // After the word, so that the cap is no older than it.
+            match self.has_room(engine, taken, more) {
+                true => Ok(Choice { engine, seen }),
+                false => Err(()),
+            }
+        };
+        self.place(me, change, if_it_has_room).map(drop)
     }
 
     /// The caps of the table as a whole.

@@ -78,7 +78,7 @@ impl Total {
         self.requests.is_none() && self.tokens.is_none()
     }
 
-    /// The part of a request that has to be reserved.
+    /// The part of a change that has to be reserved.
     pub(super) fn share(&self, change: Amount) -> Amount {
         Amount::new(
             self.requests.map_or(0, |_| change.requests()),
@@ -91,10 +91,12 @@ impl Total {
         let fits = |cap: Option<u32>, taken: u64, more: i64| {
             cap.is_none_or(|cap| taken.saturating_add_signed(more) <= u64::from(cap))
         };
-        if !fits(self.requests, taken.requests, change.requests()) {
+        // What adds no requests needs no place, also when there are more than a cap that was lowered; and so for tokens.
+        let lacks_place =
+            change.requests() > 0 && !fits(self.requests, taken.requests, change.requests());
+        if lacks_place {
             return Some(Full::Requests);
         }
-        // A request without tokens needs no room for any, also when there are more than a cap that was lowered.
         let lacks_tokens = change.tokens() > 0 && !fits(self.tokens, taken.tokens, change.tokens());
         lacks_tokens.then_some(Full::Tokens)
     }

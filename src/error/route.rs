@@ -23,7 +23,9 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RouteError {
     /// Every engine that could take the request is at its cap, or the table is at its own. Nothing was
-    /// counted but the refusal, in [`View::refusals_total`](crate::View::refusals_total).
+    /// counted but the refusal, in [`View::refusals_total`](crate::View::refusals_total). From
+    /// [`Permit::set_tokens`](crate::Permit::set_tokens): the engine of the request or the table has no room for so
+    /// many tokens, and nothing was changed.
     ///
     /// If it `passes`, answer 503 with a `Retry-After`, or try again when a permit of yours was dropped. If
     /// it does not, answer 400 or 413: to try again never helps.

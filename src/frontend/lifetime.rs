@@ -8,6 +8,7 @@
 use crate::algorithm::lifetime::PermitCount;
 use crate::algorithm::lifetime::retired::{Retire, Retired};
 use crate::algorithm::primitive::{AtomicPtr, AtomicU64};
+use crate::error::RouteError;
 use crate::frontend::lanes::wait_a_little;
 use crate::frontend::membership::Membership;
 use crate::frontend::operation::Operation;
@@ -40,7 +41,7 @@ impl MembershipRef {
     pub(crate) fn counted(&self, _: PermitCount, engine: usize, tokens: u32) -> CountedRequest {
         CountedRequest {
             membership: self.0,
-            request: (u64::from(tokens) << 32) | engine as u64,
+            request: packed(engine, tokens),
         }
     }
 }
@@ -80,6 +81,11 @@ pub(crate) struct CountedRequest {
     request: u64,
 }
 
+#[inline]
+fn packed(engine: usize, tokens: u32) -> u64 {
+    (u64::from(tokens) << 32) | engine as u64
+}
+
 // SAFETY: a membership may be used from any thread.
 unsafe impl Send for CountedRequest {}
 // SAFETY: as above.
@@ -94,6 +100,16 @@ impl CountedRequest {
     #[inline]
     pub(crate) fn tokens(&self) -> u32 {
         (self.request >> 32) as u32
+    }
+
+    /// Changes the tokens that are counted with it. If that fails, they stay as they are.
+    pub(crate) fn set_tokens(&mut self, tokens: u32) -> Result<(), RouteError> {
+        let (engine, before) = (self.engine(), self.tokens());
+        Operation::begin(self.membership())
+            .ok_or(RouteError::Forked)?
+            .change_tokens(engine, before, tokens)?;
+        self.request = packed(engine, tokens);
+        Ok(())
     }
 
     #[inline]

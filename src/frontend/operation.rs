@@ -1,4 +1,4 @@
-//! One operation of a lane: a request is placed, or taken back.
+//! One operation of a lane: a request is placed, gets other tokens, or is taken back.
 
 use crate::algorithm::lifetime::retired::Retire;
 use crate::algorithm::lifetime::{LaneUse, PermitCount};
@@ -117,6 +117,35 @@ impl<'a> Operation<'a> {
         }
         let count = self.lane.add_permit();
         Placed { engine, count }
+    }
+
+    /// Changes the tokens of a request on `engine` from `before` to `after`.
+    pub(crate) fn change_tokens(
+        &self,
+        engine: usize,
+        before: u32,
+        after: u32,
+    ) -> Result<(), RouteError> {
+        let rows = self.membership.table().mapping().rows();
+        rows.counter.prepare(self.lane.id(), Some(engine));
+        rows.change_tokens(self.lane.id(), engine, before, after)
+            .map_err(|refusal| {
+                // A cap that the request would exceed alone is named before the one that was in the way.
+                let table = rows.total_caps().tokens;
+                let too_small = if after > rows.max_tokens(engine) {
+                    Some(Cap::EngineTokens)
+                } else {
+                    table.filter(|most| after > *most).map(|_| Cap::TableTokens)
+                };
+                let cap = match refusal {
+                    Refusal::AtTheTotal(full) => Cap::of_table(full),
+                    Refusal::Unchosen(()) => Cap::EngineTokens,
+                };
+                RouteError::Saturated {
+                    cap: too_small.unwrap_or(cap),
+                    passes: too_small.is_none(),
+                }
+            })
     }
 
     /// Takes a request off its engine.

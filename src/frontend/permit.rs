@@ -58,6 +58,48 @@ impl Permit {
     pub fn tokens(&self) -> u32 {
         self.0.tokens()
     }
+
+    /// Changes the tokens that are counted with the request: its output fills the KV cache, or its prompt turns out
+    /// longer or shorter than was thought.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{Engine, Request, RouteError, Table};
+    /// let table = Table::options().engine(Engine::named("a").max_tokens(1000)).memfd()?;
+    /// let frontend = table.join()?;
+    /// let mut permit = frontend.route_with(&Request::new().tokens(900))?;
+    /// permit.set_tokens(950)?; // 50 tokens of output
+    /// assert_eq!(table.view().engines[0].tokens, 950);
+    ///
+    /// let refused = permit.set_tokens(1001);
+    /// assert!(matches!(refused, Err(RouteError::Saturated { .. })));
+    /// assert_eq!(permit.tokens(), 950);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// It is one atomic step on the engine that the request was counted on, also if that is draining, down or removed.
+    /// Fewer tokens are always taken. More are refused if the engine's `max_tokens` or the table's leaves no room for
+    /// them; then nothing changes. A request whose output goes on all the same holds more than it counts; try again
+    /// with the next number. Such a refusal turns no request away, so no
+    /// [total](crate::View::refusals_total) counts it.
+    ///
+    /// Costs as much as to drop the permit: one compare-and-swap if no other process interferes, no system call
+    /// and no allocation. To add tokens under a cap of the table as a whole costs two more, and some loads for each
+    /// engine. To set the number that it has changes nothing. If there is no room, it looks for dead frontends by
+    /// system calls, at most a hundred times a second. To follow a stream of output, a call for every 16 tokens
+    /// or so is enough.
+    ///
+    /// # Errors
+    /// [`RouteError::Saturated`], whose `passes` says whether there would be room for the request with so many tokens
+    /// if nothing else was in flight; [`RouteError::Forked`].
+    pub fn set_tokens(&mut self, tokens: u32) -> Result<(), RouteError> {
+        let set = self.0.set_tokens(tokens);
+        let is_refused = matches!(set, Err(RouteError::Saturated { .. }));
+        if is_refused && self.0.membership().reap_if_due() {
+            return self.0.set_tokens(tokens);
+        }
+        set
+    }
 }
 
 impl fmt::Debug for Permit {

@@ -1,4 +1,4 @@
-//! Threads that route and finish until they are told to pause, or killed.
+//! Threads that route, change tokens and finish until they are told to pause, or killed.
 
 use headcount::{Frontend, Permit, Request, RouteError};
 use headcount_tests::WorkDone;
@@ -60,7 +60,7 @@ impl Churn {
     }
 }
 
-/// Routes with and without tokens, one at a time and several, and keeps up to some dozen permits.
+/// Routes with and without tokens, one at a time and several, keeps up to some dozen permits, and changes their tokens.
 fn churn(frontend: &Frontend, stop: &AtomicBool, seed: u64) -> (Vec<Permit>, Work) {
     let mut work = Work::default();
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(std::process::id());
@@ -87,6 +87,14 @@ fn churn(frontend: &Frontend, stop: &AtomicBool, seed: u64) -> (Vec<Permit>, Wor
             Ok(placed) => permits.extend(placed),
             Err(RouteError::Saturated { .. } | RouteError::Unavailable(_)) => {}
             Err(error) => panic!("{error}"),
+        }
+        if !permits.is_empty() && random(4) == 0 {
+            let (which, tokens) = (random(permits.len()), random(4) as u32 * 50);
+            let permit: &mut Permit = &mut permits[which];
+            match work.time(|| permit.set_tokens(tokens)) {
+                Ok(()) | Err(RouteError::Saturated { .. }) => {}
+                Err(error) => panic!("{error}"),
+            }
         }
         if !permits.is_empty() && (permits.len() > 40 || random(2) == 0) {
             let permit = permits.swap_remove(random(permits.len()));

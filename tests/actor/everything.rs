@@ -40,9 +40,12 @@ fn use_table(table: &Table) {
             Policy::custom(|engine| engine.in_flight.into()),
         ] {
             let frontend = frontend.clone().with_policy(policy);
-            let permits: Vec<_> = (0..20)
+            let mut permits: Vec<_> = (0..20)
                 .map(|n| frontend.route_with(&Request::new().tokens(n).prefer(1, 8)))
                 .collect();
+            for (permit, n) in permits.iter_mut().flatten().zip([0, 1, 9, u32::MAX]) {
+                let _ = permit.set_tokens(n);
+            }
             drop((
                 frontend.route(),
                 frontend.route_with(&Request::new().pin(2).exclude(&[EngineId::new(1, 2)])),

@@ -104,11 +104,12 @@ pub(crate) fn while_opening(path: &Path) -> io::Result<bool> {
     })
 }
 
-/// Forks a child that uses its copies: it routes, drops the permits, publishes, and joins anew.
+/// Forks a child that uses its copies: it routes, changes the tokens of a permit, drops the permits, publishes, and
+/// joins anew.
 pub(crate) fn used(
     table: &Table,
     frontend: Frontend,
-    permits: Vec<Permit>,
+    mut permits: Vec<Permit>,
     publisher: Option<&mut Publisher>,
 ) -> io::Result<(Vec<Permit>, ForkedUse)> {
     let (reader, writer) = io::pipe()?;
@@ -129,6 +130,14 @@ pub(crate) fn used(
             let publish = publisher.map_or("none".to_owned(), |publisher| {
                 forked(publisher.publish(&[EngineStats::default()]))
             });
+            let set_tokens = permits.first_mut().map_or("none".to_owned(), |permit| {
+                // Also to the number that it has.
+                let own = permit.tokens();
+                let set = permit
+                    .set_tokens(own + 7)
+                    .or_else(|_| permit.set_tokens(own));
+                forked(set.map_err(Error::from))
+            });
             drop(permits);
             drop(frontend);
             let join = forked(table.join().and_then(|own| {
@@ -137,6 +146,7 @@ pub(crate) fn used(
             }));
             let told = ForkedUse {
                 route,
+                set_tokens,
                 publish,
                 join,
             };
@@ -168,8 +178,11 @@ pub(crate) fn without_system_calls(frontend: &Frontend, count: usize) -> io::Res
             let strict = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_STRICT) };
             let done = own.is_ok_and(|own| {
                 let request = headcount::Request::new().tokens(7);
-                let done =
-                    (0..count).all(|_| own.route().is_ok() && own.route_with(&request).is_ok());
+                let with_tokens = || {
+                    let mut permit = own.route_with(&request)?;
+                    permit.set_tokens(9).and_then(|()| permit.set_tokens(3))
+                };
+                let done = (0..count).all(|_| own.route().is_ok() && with_tokens().is_ok());
                 std::mem::forget(own);
                 done
             });

@@ -117,6 +117,7 @@ impl Actor {
                 let permits = self.frontend()?.route_many(requests)?;
                 return answer(self.keep(permits)?);
             }
+            Task::SetTokens { tokens } => return answer(self.set_tokens(tokens)?),
             Task::FinishAll => self.permits.clear(),
             Task::Held => return answer(self.count(&self.permits, |_| 1)?),
             Task::HeldTokens => return answer(self.count(&self.permits, Permit::tokens)?),
@@ -250,6 +251,19 @@ impl Actor {
             }
         }
         Ok(placed)
+    }
+
+    /// Returns how many requests of each engine got that many tokens. The others were refused them at a cap.
+    fn set_tokens(&mut self, tokens: u32) -> Result<Vec<u32>, Failure> {
+        let mut got = vec![0; self.engines()?];
+        for permit in &mut self.permits {
+            match permit.set_tokens(tokens) {
+                Ok(()) => got[permit.engine().index()] += 1,
+                Err(RouteError::Saturated { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(got)
     }
 
     /// Keeps permits, and returns how many there are for each engine.

@@ -9,6 +9,7 @@ mod finishing;
 mod influence;
 mod many;
 mod ties;
+mod tokens;
 
 use headcount_tests::Actor;
 use std::thread;

@@ -15,7 +15,7 @@ mod operation;
 
 use headcount::{EngineState, Frontend, Permit, Request, Table};
 use headcount_tests::{Lead, Strayed, TestTable, Tracee};
-use operation::{ALL, CAP, CAP_OF_FIRST, Operation, STATS};
+use operation::{ALL, CAP, CAP_IN_TOKENS, CAP_OF_FIRST, Operation, STATS};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -223,6 +223,9 @@ fn counts_are_exact(table: &Table, permits: &[Permit]) -> Result<()> {
 
 fn caps_hold(table: &Table, operation: Operation, permits: &[Permit]) -> Result<()> {
     is_free(table, CAP, permits.len(), &Request::new())?;
+    if operation == Operation::AddTokens {
+        all_tokens_are_free(table, permits)?;
+    }
     if operation == Operation::Apply {
         let on_first = permits.iter().filter(|permit| permit.engine().index() == 0);
         is_free(
@@ -245,6 +248,19 @@ fn is_free(table: &Table, cap: u32, in_flight: usize, request: &Request<'_>) -> 
         Ok(())
     } else {
         Err(format!("{free} should be free under a cap of {cap}").into())
+    }
+}
+
+/// Fails unless the table has room for exactly as many tokens as its cap is above those in flight.
+fn all_tokens_are_free(table: &Table, permits: &[Permit]) -> Result<()> {
+    let in_flight: u32 = permits.iter().map(Permit::tokens).sum();
+    let free = CAP_IN_TOKENS - in_flight;
+    let probe = table.join()?;
+    let mut permit = probe.route()?;
+    if permit.set_tokens(free + 1).is_err() && permit.set_tokens(free).is_ok() {
+        Ok(())
+    } else {
+        Err(format!("{free} tokens should be free").into())
     }
 }
 

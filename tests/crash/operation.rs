@@ -12,6 +12,9 @@ pub(crate) enum Operation {
     Finish,
     RouteWithTokens,
     FinishWithTokens,
+    /// Of a request, under a cap of the table.
+    AddTokens,
+    GiveTokensBack,
     RouteMany,
     /// Under the tag of an operation of long ago, of which there still is a witness.
     RouteLongAfter,
@@ -28,11 +31,13 @@ pub(crate) enum Operation {
     Deploy,
 }
 
-pub(crate) const ALL: [Operation; 16] = [
+pub(crate) const ALL: [Operation; 18] = [
     Operation::Route,
     Operation::Finish,
     Operation::RouteWithTokens,
     Operation::FinishWithTokens,
+    Operation::AddTokens,
+    Operation::GiveTokensBack,
     Operation::RouteMany,
     Operation::RouteLongAfter,
     Operation::Publish,
@@ -59,6 +64,9 @@ pub(crate) struct Prepared {
 
 /// The table's own cap in requests.
 pub(crate) const CAP: u32 = 100;
+
+/// The table's own cap in tokens, if it has one.
+pub(crate) const CAP_IN_TOKENS: u32 = 1_000;
 
 /// The cap of engine 0, after an [`Operation::Apply`].
 pub(crate) const CAP_OF_FIRST: u32 = 20;
@@ -93,6 +101,7 @@ impl Operation {
             .threads(1);
         match self {
             Self::Apply => options,
+            Self::AddTokens => options.max_in_flight(CAP).max_tokens(CAP_IN_TOKENS),
             _ => options.max_in_flight(CAP),
         }
     }
@@ -110,7 +119,7 @@ impl Operation {
                 permits
             }
             (Self::Finish, Some(frontend)) => frontend.route_many(1).expect("routes"),
-            (Self::FinishWithTokens, Some(frontend)) => {
+            (Self::FinishWithTokens | Self::AddTokens | Self::GiveTokensBack, Some(frontend)) => {
                 let request = Request::new().tokens(50);
                 frontend.route_many_with(1, &request).expect("routes")
             }
@@ -131,7 +140,7 @@ impl Operation {
         let Prepared {
             table,
             frontend,
-            permits,
+            mut permits,
             publisher,
             second,
         } = prepared;
@@ -150,6 +159,14 @@ impl Operation {
                 std::mem::forget((permits, second));
             }
             Self::Finish | Self::FinishWithTokens => drop(permits),
+            Self::AddTokens | Self::GiveTokensBack => {
+                let tokens = if self == Self::AddTokens { 90 } else { 20 };
+                for permit in &mut permits {
+                    let set = permit.set_tokens(tokens);
+                    assert!(set.is_ok(), "there is room");
+                }
+                std::mem::forget((permits, frontend));
+            }
             Self::RouteMany => {
                 std::mem::forget(frontend.as_ref().map(|frontend| frontend.route_many(3)));
             }

@@ -10,12 +10,12 @@ fn k3_a_child_never_acts_as_its_parent() {
     assert_eq!(actor.burst(6), [3, 3]);
     let told = actor.fork_and_use();
     assert_eq!(
-        [told.route, told.publish, told.join],
-        ["forked", "forked", "done"]
+        [told.route, told.set_tokens, told.publish, told.join],
+        ["forked", "forked", "forked", "done"]
     );
     assert_eq!(
-        table.in_flight(),
-        [3, 3],
+        (table.in_flight(), table.tokens()),
+        (vec![3, 3], vec![0, 0]),
         "what the child dropped was not its own"
     );
     assert_eq!(actor.held(), [3, 3]);

@@ -15,8 +15,8 @@ pub(crate) struct Scene {
     pub(crate) own: Frontend,
     /// What this process has in flight.
     pub(crate) permits: Vec<Permit>,
-    /// What a frontend that died has in flight.
-    pub(crate) held_by_dead: usize,
+    /// The engines of the requests that a frontend that died has in flight.
+    pub(crate) held_by_dead: Vec<usize>,
     /// If this process publishes.
     pub(crate) publisher: Option<Publisher>,
 }
@@ -29,7 +29,7 @@ impl Scene {
             own: table.join()?,
             table,
             permits: Vec::new(),
-            held_by_dead: 0,
+            held_by_dead: Vec::new(),
             publisher: None,
         })
     }
@@ -74,20 +74,20 @@ impl Scene {
             }
             std::mem::forget(frontend);
         })?;
-        self.held_by_dead += engines.len();
+        self.held_by_dead.extend(engines);
         Ok(child.report()?)
     }
 
     /// Returns what the dead held.
     pub(crate) fn reap(&mut self) -> Result<()> {
         self.table.reap()?;
-        self.held_by_dead = 0;
+        self.held_by_dead.clear();
         Ok(())
     }
 
     /// Requests in flight that are not those of the first process.
     pub(crate) fn in_flight(&self) -> usize {
-        self.permits.len() + self.held_by_dead
+        self.permits.len() + self.held_by_dead.len()
     }
 
     /// Fails unless the table counts what this process holds, and what others hold, and no more.

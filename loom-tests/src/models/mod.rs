@@ -8,4 +8,5 @@ mod naming;
 mod owning;
 mod publishing;
 mod registry;
+mod tokens;
 mod witnesses;

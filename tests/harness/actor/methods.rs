@@ -107,6 +107,12 @@ impl Actor {
         self.ask(&Task::RouteMany { requests })
     }
 
+    /// Gives all requests `tokens` tokens. Returns how many got them on each engine; the others were refused them at a
+    /// cap.
+    pub fn set_tokens(&mut self, tokens: u32) -> Vec<u32> {
+        self.ask(&Task::SetTokens { tokens })
+    }
+
     /// Finishes all requests.
     pub fn finish_all(&mut self) {
         self.ask(&Task::FinishAll)

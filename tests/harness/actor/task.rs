@@ -26,6 +26,8 @@ pub enum Task {
     Burst { requests: usize, tokens: u32 },
     /// Route requests by one call of `route_many`.
     RouteMany { requests: usize },
+    /// Give all requests so many tokens.
+    SetTokens { tokens: u32 },
     /// Finish all requests.
     FinishAll,
     /// Count the permits.
@@ -149,6 +151,8 @@ pub struct ForkedAmid {
 pub struct ForkedUse {
     /// By `Frontend::route`.
     pub route: String,
+    /// By `Permit::set_tokens`.
+    pub set_tokens: String,
     /// By `Publisher::publish`.
     pub publish: String,
     /// By `Table::join`.

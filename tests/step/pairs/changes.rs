@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::scene::{CALM, PRESSED, Scene, TOKENS, ensure};
-use headcount::{Engine, EngineState, RouteError, Table};
+use headcount::{Engine, EngineState, Permit, RouteError, Table};
 use headcount_tests::Tracee;
 
 /// Something that another process does, and what it needs for it.
@@ -29,7 +29,7 @@ pub(crate) enum Promise {
 
 const NOTHING: fn(&mut Scene) -> Result<()> = |_| Ok(());
 
-const fn change(name: &'static str, act: fn(&mut Scene) -> Result<()>) -> Change {
+pub(super) const fn change(name: &'static str, act: fn(&mut Scene) -> Result<()>) -> Change {
     Change {
         name,
         prepare: NOTHING,
@@ -39,12 +39,12 @@ const fn change(name: &'static str, act: fn(&mut Scene) -> Result<()>) -> Change
 }
 
 impl Change {
-    const fn after(mut self, prepare: fn(&mut Scene) -> Result<()>) -> Self {
+    pub(super) const fn after(mut self, prepare: fn(&mut Scene) -> Result<()>) -> Self {
         self.prepare = prepare;
         self
     }
 
-    const fn only_room(mut self) -> Self {
+    pub(super) const fn only_room(mut self) -> Self {
         self.promise = Promise::Room;
         self
     }
@@ -56,7 +56,7 @@ impl Change {
 }
 
 /// In a scene with two requests on engine 0 and three on engine 1, and an idle engine 2 that takes none.
-pub(crate) const CHANGES: [Change; 33] = [
+pub(crate) const CHANGES: [Change; 36] = [
     // More than on engine 1, and one place less than the table's cap leaves: a request that is stopped
     // between its engine and the end of its placing has two.
     change("Pin", |scene| scene.pin(&[0, 0])),
@@ -125,6 +125,15 @@ pub(crate) const CHANGES: [Change; 33] = [
     }),
     // C4: what is left of the table's cap is taken.
     change("LastPlaceInTable", last_place).after(|scene| scene.pin(&[1, 1, 1])),
+    // C5: tokens of a request on engine 0 change; what is left of the engine's cap, or of the table's, is taken.
+    change("LastTokens", |scene| grow(scene, 0, TOKENS))
+        .after(|scene| Ok(scene.table.set_caps(0, None, Some(3 * TOKENS))?)),
+    change("LastTokensInTable", |scene| grow(scene, 1, TOKENS))
+        .after(|scene| scene.pin(&[1, 1, 1])),
+    change(
+        "GiveTokensBack",
+        |scene| Ok(scene.permits[0].set_tokens(1)?),
+    ),
     // C4: the first cap that the table has is what is in flight, or leaves one place, which is taken.
     change("ApplyFirstCap", |scene| cap_the_table(scene, 5)),
     change("ApplyFirstCapAndLastPlace", |scene| {
@@ -186,6 +195,16 @@ fn cap_the_table(scene: &mut Scene, requests: u32) -> Result<()> {
     let caps = Table::options().max_in_flight(requests);
     let changes = scene.table.apply(&caps.max_tokens(requests * TOKENS))?;
     ensure(!changes.is_empty(), || "nothing was changed".into())
+}
+
+/// Adds tokens to a request of an engine, unless the request of the first process has them.
+pub(super) fn grow(scene: &mut Scene, engine: usize, more: u32) -> Result<()> {
+    let on_engine = |permit: &&mut Permit| permit.engine().index() == engine;
+    let permit = (scene.permits.iter_mut().find(on_engine)).ok_or("it has a request")?;
+    match permit.set_tokens(permit.tokens() + more) {
+        Ok(()) | Err(RouteError::Saturated { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Takes the last place that engine 0 may have, unless the request of the first process has it.

@@ -37,7 +37,7 @@ pub(super) fn pairs() -> Vec<Pair> {
     let changes = FINISHES
         .into_iter()
         .flat_map(|finish| CHANGES.map(|change| (finish, change)))
-        .filter(|(finish, change)| finish.table_capped || change.name != "LastPlaceInTable");
+        .filter(|(finish, change)| finish.table_capped || !change.name.ends_with("InTable"));
     let against_changes = changes.map(|(finish, change)| {
         Pair::new(format!("{}-{}", finish.name, change.name), move |lead| {
             finish.against(change.prepare, change.act, lead)

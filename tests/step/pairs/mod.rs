@@ -12,6 +12,7 @@ mod reaps;
 mod routes;
 mod statistics;
 mod ties;
+mod tokens;
 
 use crate::Result;
 use headcount_tests::Lead;
@@ -48,6 +49,7 @@ pub(crate) fn all() -> impl Iterator<Item = Pair> {
     [
         routes::pairs(),
         counting::pairs(),
+        tokens::pairs(),
         ties::pairs(),
         reaps::pairs(),
         places::pairs(),

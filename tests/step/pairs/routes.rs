@@ -128,7 +128,7 @@ fn point(route: Route, change: &Change, lead: &mut Lead) -> Result<bool> {
 }
 
 /// C4, C5: nothing counts more than its cap, unless it did and the cap has come down since.
-fn caps_hold(before: &View, view: &View) -> Result<()> {
+pub(super) fn caps_hold(before: &View, view: &View) -> Result<()> {
     for engine in &view.engines {
         let (requests, tokens) = (before.engine(engine.id.index()))
             .map_or((0, 0), |before| (before.in_flight, before.tokens));
@@ -172,12 +172,14 @@ impl Route {
             // Its loads know no weights.
             (Self::Floor, "LowerWeight" | "RaiseWeight") => false,
             // Without tokens there is room under any cap on them.
-            (_, "RaiseTokenCap") => self.tokens() > 0,
+            (_, "RaiseTokenCap" | "LastTokens") => self.tokens() > 0,
             // It compares two of the three engines.
             (Self::PowerOfTwo, "Up" | "UpAfterDeathInUp" | "RaiseCap" | "Add" | "Replace") => false,
-            (_, "LastPlaceInTable" | "ApplyLowerTableCap" | "ApplyRaiseTableCap") => {
-                self == Self::TableCapped
-            }
+            (
+                _,
+                "LastPlaceInTable" | "LastTokensInTable" | "ApplyLowerTableCap"
+                | "ApplyRaiseTableCap",
+            ) => self == Self::TableCapped,
             (_, "ApplyFirstCap" | "ApplyFirstCapAndLastPlace") => self != Self::TableCapped,
             _ => true,
         }

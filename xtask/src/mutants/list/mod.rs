@@ -19,6 +19,7 @@ pub(super) mod orderings;
 mod process;
 mod publishing;
 mod steps;
+mod tokens;
 mod wheel;
 
 use std::fmt;
@@ -103,6 +104,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         fronts::FAULTS,
         messages::FAULTS,
         steps::FAULTS,
+        tokens::FAULTS,
         configuring::FAULTS,
         corpus::FAULTS,
         wheel::FAULTS,
