@@ -462,6 +462,17 @@ class Permit:
     @property
     def tokens(self) -> int:
         """The tokens that are counted with the request."""
+    def set_tokens(self, tokens: int) -> None:
+        """Changes the tokens that are counted with the request, in one atomic step: its output fills the KV cache, say.
+
+        tokens: the new number, 0 to 2**32 - 1.
+
+        Fewer tokens are always taken. If a cap leaves no room for more, it raises SaturatedError at once and the
+        permit keeps its former number; the request goes on, and holds more than it counts. The state of the engine
+        does not matter.
+
+        Raises SaturatedError, ForkedError, and ValueError after the release.
+        """
     @property
     def released(self) -> bool:
         """Whether the request was finished."""

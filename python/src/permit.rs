@@ -1,11 +1,14 @@
 //! One admitted request.
 
+use crate::argument::Tokens;
+use crate::error::OrRaise;
 use crate::ready::Ready;
 use crate::table::of_this_process;
 use crate::view;
 use headcount::EngineId;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// One admitted request, counted until its permit is released.
@@ -16,7 +19,8 @@ use std::sync::{Mutex, PoisonError};
 #[pyclass(frozen, module = "headcount")]
 pub(crate) struct Permit {
     engine: EngineId,
-    tokens: u32,
+    /// Written while `counted` is locked.
+    tokens: AtomicU32,
     counted: Mutex<Option<headcount::Permit>>,
 }
 
@@ -25,7 +29,7 @@ impl Permit {
     pub(crate) fn new(permit: headcount::Permit) -> Self {
         Self {
             engine: permit.engine(),
-            tokens: permit.tokens(),
+            tokens: AtomicU32::new(permit.tokens()),
             counted: Mutex::new(Some(permit)),
         }
     }
@@ -62,7 +66,33 @@ impl Permit {
     #[getter]
     #[inline]
     fn tokens(&self) -> u32 {
-        self.tokens
+        // Relaxed: a number by itself.
+        self.tokens.load(Ordering::Relaxed)
+    }
+
+    /// Changes the tokens that are counted with the request, in one atomic step: its output fills the KV cache, say.
+    ///
+    /// tokens: the new number, 0 to 2**32 - 1.
+    ///
+    /// Fewer tokens are always taken. If a cap leaves no room for more, it raises SaturatedError at once and the
+    /// permit keeps its former number; the request goes on, and holds more than it counts. The state of the engine
+    /// does not matter.
+    ///
+    /// Raises SaturatedError, ForkedError, and ValueError after the release.
+    #[inline]
+    fn set_tokens(&self, py: Python<'_>, tokens: Tokens) -> PyResult<()> {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(permit) = counted.as_mut() else {
+            return Err(PyValueError::new_err(
+                "this permit was released, and counts no tokens any more",
+            ));
+        };
+        let set = permit.set_tokens(tokens.0);
+        // Relaxed: as in `tokens`.
+        self.tokens.store(permit.tokens(), Ordering::Relaxed);
+        // The error is made by code of Python's, which another thread may interrupt.
+        drop(counted);
+        set.or_raise(py)
     }
 
     /// Whether the request was finished.
@@ -111,7 +141,7 @@ impl Permit {
         format!(
             "<headcount.Permit engine={} tokens={} {state}>",
             self.engine.index(),
-            self.tokens
+            self.tokens()
         )
     }
 

@@ -65,6 +65,7 @@ def test_arguments_of_a_wrong_type_are_told_in_pythons_words(
         (frontend.route, {"pin": True}, AN_ENGINE + "True"),
         (frontend.route, {"tokens": True}, "must be a whole number, not True"),
         (frontend.route, {"tokens": "8"}, "must be a whole number, not '8'"),
+        (frontend.route().set_tokens, {"tokens": 8.0}, "must be a whole number, not 8.0"),
         (
             frontend.route,
             {"exclude": 3},
@@ -151,6 +152,14 @@ def test_arguments_out_of_range_are_told_what_would_be_in_it(
         frontend.route(**bad)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         frontend.route(**dict.fromkeys(bad, "many"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bad", [-1, 1 << 32])
+def test_a_permit_is_told_how_many_tokens_it_may_have(frontend: Frontend, bad: int) -> None:
+    with frontend.route(tokens=3) as permit:
+        with pytest.raises(ValueError, match="use 0 to"):
+            permit.set_tokens(bad)
+        assert permit.tokens == 3
 
 
 @pytest.mark.parametrize("mode, meant", [(660, "0o660"), (600, "0o600"), (664, "0o664")])

@@ -15,7 +15,7 @@ from typing import Any
 
 import headcount
 import pytest
-from counts import in_flight
+from counts import in_flight, tokens
 from headcount import EngineStats, Frontend, Table
 
 
@@ -27,6 +27,8 @@ def test_k3_a_forked_child_never_acts_as_its_parent(table: Table, frontend: Fron
     if child == 0:
         code = 1
         try:
+            with pytest.raises(headcount.ForkedError):
+                permit.set_tokens(9)
             permit.release()
             with pytest.raises(headcount.ForkedError):
                 frontend.route()
@@ -44,7 +46,7 @@ def test_k3_a_forked_child_never_acts_as_its_parent(table: Table, frontend: Fron
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     table.reap()
-    assert in_flight(table) == [1, 0, 0, 0]
+    assert (in_flight(table), tokens(table)) == ([1, 0, 0, 0], [0] * 4)
     assert [seen.pid for seen in table.view().frontends] == [os.getpid()]
     frontend.route(pin=0).release()
     publisher.publish([EngineStats()])

@@ -42,6 +42,34 @@ def test_c5_tokens_are_counted(table: Table, frontend: Frontend) -> None:
     assert sum(tokens(table)) == 0
 
 
+def test_c5_tokens_change_while_a_request_lives() -> None:
+    table = Table.memfd(engines=[Engine("a", max_tokens=100)], max_tokens=90)
+    frontend = table.join()
+    with frontend.route(tokens=10) as permit, frontend.route(tokens=20):
+        for number in (70, 0, 5, 5):
+            permit.set_tokens(number)
+            assert permit.tokens == number
+            assert tokens(table) == [20 + number]
+        table.drain(0)
+        for number, cap, passes in (
+            (71, "table_tokens", True),
+            (91, "table_tokens", False),
+            (101, "engine_tokens", False),
+        ):
+            with pytest.raises(headcount.SaturatedError) as refused:
+                permit.set_tokens(number)
+            assert (refused.value.cap, refused.value.passes) == (cap, passes)
+            assert (permit.tokens, tokens(table)) == (5, [25])
+        permit.set_tokens(tokens=70)
+        assert "tokens=70 counted" in repr(permit)
+    assert tokens(table) == [0]
+    assert permit.tokens == 70
+    with pytest.raises(ValueError, match="was released"):
+        permit.set_tokens(1)
+    assert tokens(table) == [0]
+    assert table.verify().faults == []
+
+
 def test_where_a_request_may_go(table: Table, frontend: Frontend) -> None:
     pinned = frontend.route(pin=3)
     assert (pinned.engine, pinned.engine_id) == (3, table.find("3"))

@@ -80,9 +80,13 @@ def test_what_the_environment_says(caplog: pytest.LogCaptureFixture) -> None:
     assert read({"HEADCOUNT_VLLM_PATH": "", "HEADCOUNT_VLLM_POLICY": ""}) == Settings()
     told = {"HEADCOUNT_VLLM": "1", "HEADCOUNT_VLLM_PATH": "/x", "HEADCOUNT_VLLM_POLICY": "tokens"}
     assert read(told) == Settings(path="/x", policy="tokens")
+    assert read({"HEADCOUNT_VLLM_COUNT_OUTPUT": "1"}) == Settings(count_output=True)
+    assert read({"HEADCOUNT_VLLM_COUNT_OUTPUT": "off"}) == Settings()
     with caplog.at_level(logging.WARNING, logger="vllm.headcount"):
         assert read({"HEADCOUNT_VLLM_POLICY": "best"}) == Settings()
+        assert read({"HEADCOUNT_VLLM_COUNT_OUTPUT": "often"}) == Settings()
     assert "'best', which is no policy" in caplog.text
+    assert "HEADCOUNT_VLLM_COUNT_OUTPUT is 'often', and must be 0 or 1" in caplog.text
 
 
 # -- Tables --------------------------------------------------------------------------------------------

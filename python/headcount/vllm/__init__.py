@@ -13,6 +13,8 @@ Settings, by environment:
     the path of the table. Default: ``/dev/shm/headcount-vllm-UID-DEPLOYMENT``.
 ``HEADCOUNT_VLLM_POLICY``
     a policy's name, as for ``Table.join``. Default: ``in_flight``.
+``HEADCOUNT_VLLM_COUNT_OUTPUT=1``
+    lets the tokens of a request grow with its output. Default: they are those of its prompt.
 """
 
 import atexit

@@ -16,11 +16,13 @@ import headcount
 from headcount.vllm import _deployment
 from headcount.vllm._deployment import Deployment
 from headcount.vllm._log import log
+from headcount.vllm._output import OutputCounter
 from headcount.vllm._settings import Settings
 
 # vLLM's client and its requests. `_shape` has checked what is used of them.
 Client = Any
 Request = Any
+Outputs = Any
 Choose = Callable[[Client, Request], bytes]
 LateRank = Callable[[Any, int], "int | None"]
 
@@ -47,6 +49,7 @@ class Balance:
         self.permits: dict[str, list[headcount.Permit]] = {}
         # Permits of requests that are just being sent, by the addresses of the requests.
         self._sending: dict[int, headcount.Permit | None] = {}
+        self._output = OutputCounter()
         self._route: Callable[..., headcount.Permit] = membership.frontend.route
         self._late_rank = late_rank
         self._has_sessions = has_sessions
@@ -118,20 +121,40 @@ class Balance:
         """Ends these requests. ``rank`` is that of the engine that reports their end."""
         number = None if rank is None else self._number_of_rank.get(rank)
         for request_id in request_ids:
-            for permit in self.permits.get(request_id, ()):
-                # The oldest, if the engine is not known.
-                if number is None or permit.engine == number:
-                    self._end(request_id, permit)
-                    break
+            permit = self._permit(request_id, number)
+            if permit is not None:
+                self._end(request_id, permit)
+
+    def count_output(self, outputs: Outputs) -> None:
+        """Adds what an engine has put out to the tokens of its requests."""
+        try:
+            rank = getattr(outputs, "engine_index", None)
+            number = None if rank is None else self._number_of_rank.get(rank)
+            for output in outputs.outputs:
+                tokens = len(output.new_token_ids)
+                permit = self._permit(output.request_id, number) if tokens > 0 else None
+                if permit is not None:
+                    self._output.add(permit, tokens)
+        except Exception as error:
+            self._complain(error)
 
     def finish_all(self) -> None:
         """Ends all requests of this server."""
         permits, self.permits = self.permits, {}
+        self._output = OutputCounter()
         for permit in itertools.chain(*permits.values()):
             permit.release()
 
+    def _permit(self, request_id: str, number: int | None) -> headcount.Permit | None:
+        """Returns the permit of a request at an engine; the oldest, if the engine is not known."""
+        for permit in self.permits.get(request_id, ()):
+            if number is None or permit.engine == number:
+                return permit
+        return None
+
     def _end(self, request_id: str, permit: headcount.Permit) -> None:
         permit.release()
+        self._output.forget(permit)
         permits = self.permits.get(request_id, [])
         if permit in permits:
             permits.remove(permit)

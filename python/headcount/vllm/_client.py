@@ -69,6 +69,8 @@ def _hook(cls: Any, settings: Settings, make: Make) -> None:
         await process_outputs(self, outputs)
         if outputs.finished_requests and (balance := balance_of(self)) is not None:
             balance.finish(outputs.finished_requests, getattr(outputs, "engine_index", None))
+        if settings.count_output and (balance := balance_of(self)) is not None:
+            balance.count_output(outputs)
 
     @functools.wraps(add_request)
     async def add_request_async(self: Client, request: Request) -> None:
