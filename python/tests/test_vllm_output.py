@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from clients import SETTINGS, address, client, in_flight, request, table_of, tokens
 from headcount.vllm import _output
-from headcount.vllm._client import install
+from headcount.vllm._client import balance_of, install
 from headcount.vllm._settings import Settings
 from releases import core_client
 from test_vllm_adapter import KNOWN
@@ -79,6 +79,8 @@ def test_output_is_counted_some_tokens_at_a_time(module: ModuleType, clock: Cloc
     step(server, 1, ("b",))
     step(server, 2, ("c",), c=20)
     assert (in_flight(server), tokens(server)) == ([0] * 4, [0] * 4)
+    balance = balance_of(server)
+    assert balance is not None and balance.output.uncounted == {}
     # An id that is used again starts anew.
     server.get_core_engine_for_request(request("a", rank=3))
     step(server, 3, a=16)

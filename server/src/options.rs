@@ -53,6 +53,11 @@ pub(crate) struct Options {
     #[arg(long, value_name = "NAME", default_value = "in-flight")]
     pub(crate) policy: Routing,
 
+    /// Let the tokens of a request grow with its answer while that is streamed: each event is a token, unless the
+    /// engine tells how many there are
+    #[arg(long)]
+    pub(crate) count_output: bool,
+
     /// Send prompts with the same beginning to the same engine, unless its load exceeds that of the least
     /// loaded engine by more than this [default: off]
     #[arg(long, value_name = "SLACK", value_parser = slack)]
@@ -204,7 +209,7 @@ impl Options {
 
     /// Whether tokens are counted, for which a worker has to read the body of each request.
     pub(crate) fn counts_tokens(&self) -> bool {
-        self.policy == Routing::Tokens || self.max_tokens.is_some()
+        self.policy == Routing::Tokens || self.max_tokens.is_some() || self.count_output
     }
 }
 

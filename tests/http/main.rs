@@ -30,6 +30,7 @@ mod names;
 mod network;
 mod odd_json;
 mod one_deployment;
+mod output;
 mod pages;
 mod proxying;
 mod reload;

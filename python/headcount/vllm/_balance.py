@@ -49,7 +49,7 @@ class Balance:
         self.permits: dict[str, list[headcount.Permit]] = {}
         # Permits of requests that are just being sent, by the addresses of the requests.
         self._sending: dict[int, headcount.Permit | None] = {}
-        self._output = OutputCounter()
+        self.output = OutputCounter()
         self._route: Callable[..., headcount.Permit] = membership.frontend.route
         self._late_rank = late_rank
         self._has_sessions = has_sessions
@@ -134,14 +134,14 @@ class Balance:
                 tokens = len(output.new_token_ids)
                 permit = self._permit(output.request_id, number) if tokens > 0 else None
                 if permit is not None:
-                    self._output.add(permit, tokens)
+                    self.output.add(permit, tokens)
         except Exception as error:
             self._complain(error)
 
     def finish_all(self) -> None:
         """Ends all requests of this server."""
         permits, self.permits = self.permits, {}
-        self._output = OutputCounter()
+        self.output = OutputCounter()
         for permit in itertools.chain(*permits.values()):
             permit.release()
 
@@ -154,7 +154,7 @@ class Balance:
 
     def _end(self, request_id: str, permit: headcount.Permit) -> None:
         permit.release()
-        self._output.forget(permit)
+        self.output.forget(permit)
         permits = self.permits.get(request_id, [])
         if permit in permits:
             permits.remove(permit)

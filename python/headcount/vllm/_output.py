@@ -28,14 +28,15 @@ class OutputCounter:
     """Adds the tokens of output to those of permits."""
 
     def __init__(self) -> None:
-        self._of: dict[headcount.Permit, _Output] = {}
+        self.uncounted: dict[headcount.Permit, _Output] = {}
+        """By the permits of requests in flight."""
 
     def add(self, permit: headcount.Permit, tokens: int) -> None:
         """Adds tokens of output. What a cap refuses is tried again with the next tokens."""
         now = time.monotonic()
-        output = self._of.get(permit)
+        output = self.uncounted.get(permit)
         if output is None:
-            output = self._of[permit] = _Output(0, 0, now)
+            output = self.uncounted[permit] = _Output(0, 0, now)
         output.uncounted += tokens
         output.untold += tokens
         if output.untold < _TOKENS and now - output.told_at < _SECONDS:
@@ -49,4 +50,4 @@ class OutputCounter:
 
     def forget(self, permit: headcount.Permit) -> None:
         """Forgets a permit that was released."""
-        self._of.pop(permit, None)
+        self.uncounted.pop(permit, None)

@@ -101,12 +101,17 @@ pub(crate) fn check_answer(head: &mut response::Parts) -> Result<bool, &'static 
     Ok(is_clear && is_new)
 }
 
-/// Tells an nginx in front to pass on events as they come.
-pub(crate) fn let_events_pass(headers: &mut HeaderMap) {
+/// Whether a body is a stream of events.
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
-    if kind.eq_ignore_ascii_case("text/event-stream") {
+    kind.eq_ignore_ascii_case("text/event-stream")
+}
+
+/// Tells an nginx in front to pass on events as they come.
+pub(crate) fn let_events_pass(headers: &mut HeaderMap) {
+    if is_event_stream(headers) {
         let no = HeaderValue::from_static("no");
         headers.entry(ACCEL_BUFFERING).or_insert(no);
     }

@@ -3,6 +3,7 @@
 mod affinity;
 pub(crate) mod answer_count;
 mod json;
+pub(crate) mod output;
 pub(crate) mod permits;
 mod prompt;
 pub(crate) mod room;

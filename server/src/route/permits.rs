@@ -31,10 +31,28 @@ pub(crate) struct RoutingHints {
 #[derive(Debug)]
 pub(crate) struct Permits {
     first: Permit,
+    /// The tokens of the first when it was taken.
+    of_first: u32,
     _others: Vec<Permit>,
 }
 
 impl Permits {
+    fn new(first: Permit, others: Vec<Permit>) -> Self {
+        Self {
+            of_first: first.tokens(),
+            first,
+            _others: others,
+        }
+    }
+
+    /// Counts so many tokens of output, of all sequences together, beside those of the prompt. If a cap leaves no room
+    /// for them, the count stays as it is, and the request goes on.
+    pub(crate) fn set_output(&mut self, tokens: u64) {
+        let tokens = u64::from(self.of_first).saturating_add(tokens);
+        let tokens = u32::try_from(tokens).unwrap_or(u32::MAX).min(MOST_TOKENS);
+        let _ = self.first.set_tokens(tokens);
+    }
+
     /// Returns the engine.
     pub(crate) fn engine(&self) -> EngineId {
         self.first.engine()
@@ -164,10 +182,7 @@ impl RoutingHints {
             };
             match others {
                 Ok(others) => {
-                    return Ok(Permits {
-                        first,
-                        _others: others,
-                    });
+                    return Ok(Permits::new(first, others));
                 }
                 // Other requests were faster.
                 Err(RouteError::Saturated {
@@ -197,10 +212,7 @@ impl RoutingHints {
         let request = Request::new().tokens(of_each).pin(engine);
         let placed = (router.frontend).route_many_with(self.requests as usize, &request);
         match placed {
-            Ok(mut permits) => Ok(permits.pop().map(|first| Permits {
-                first,
-                _others: permits,
-            })),
+            Ok(mut permits) => Ok((permits.pop()).map(|first| Permits::new(first, permits))),
             Err(RouteError::Saturated { passes, .. }) => Err(NoRoom::Full { passes }),
             Err(RouteError::Unavailable(_) | RouteError::NoSuchEngine { .. }) => Ok(None),
             Err(error) => Err(NoRoom::Other(ErrorResponse::Table(error.into()))),

@@ -10,6 +10,7 @@ use crate::message::headers;
 use crate::message::upload::{self, Upload};
 use crate::report::pages;
 use crate::report::record::CurrentEngine;
+use crate::route::output::Output;
 use crate::route::permits::{Permits, RoutingHints};
 use crate::route::room;
 use crate::worker::Worker;
@@ -150,9 +151,12 @@ async fn pass_on(
                 if let Ok(engine) = HeaderValue::from_str(&engine) {
                     head.headers.insert(headers::ENGINE, engine);
                 }
+                let counts_output = worker.options.count_output;
+                let output = counts_output.then(|| Output::of(&head.headers)).flatten();
                 let connection = (connection, is_clear);
+                let request = (permits, output);
                 let body =
-                    ResponseBody::new(body, worker, permits, connection, client.clone(), ending);
+                    ResponseBody::new(body, worker, request, connection, client.clone(), ending);
                 return Ok(Response::from_parts(head, Either::Right(body)));
             }
             Err(SendError::Unreachable(error, unsent)) => {

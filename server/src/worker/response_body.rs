@@ -4,6 +4,7 @@ use crate::client::socket::{Client, ClientLeft};
 use crate::engine::dial::Connection;
 use crate::engine::engine_client::IdleConnections;
 use crate::message::idle_timeout::IdleTimeout;
+use crate::route::output::Output;
 use crate::route::permits::Permits;
 use crate::worker::Worker;
 use bytes::Bytes;
@@ -33,7 +34,9 @@ pub(crate) struct ResponseBody {
     cut: Pin<Box<dyn Future<Output = ResponseError> + Send>>,
     /// The client, if it finds the end of the answer by the end of the connection.
     ends_by_close: Option<Client>,
-    _permits: Permits,
+    permits: Permits,
+    /// The output, if it is counted.
+    output: Option<Output>,
 }
 
 /// How the client finds the end of an answer whose length is not known before.
@@ -63,7 +66,7 @@ impl ResponseBody {
     pub(crate) fn new(
         body: Incoming,
         worker: &Worker,
-        permits: Permits,
+        (permits, output): (Permits, Option<Output>),
         (connection, is_clear): (Connection, bool),
         client: Client,
         ending: Ending,
@@ -89,7 +92,8 @@ impl ResponseBody {
             idle: worker.engines.idle(),
             cut,
             ends_by_close,
-            _permits: permits,
+            permits,
+            output,
         }
     }
 
@@ -118,6 +122,12 @@ impl Body for ResponseBody {
     ) -> Poll<Option<Result<Frame<Bytes>, ResponseError>>> {
         let next = ready!(self.next(cx));
         self.is_whole |= next.is_none();
+        let this = &mut *self;
+        if let (Some(output), Some(Ok(frame))) = (&mut this.output, &next)
+            && let Some(part) = frame.data_ref()
+        {
+            output.read(part, &mut this.permits);
+        }
         Poll::Ready(next)
     }
 

@@ -4,6 +4,8 @@ use super::{Catcher, Mutant, fault};
 
 const COUNTER: &str = "src/algorithm/counter.rs";
 const PLACE: &str = "src/algorithm/place.rs";
+const OUTPUT: &str = "server/src/route/output.rs";
+const OUTPUT_OF_VLLM: &str = "python/headcount/vllm/_output.py";
 const TOTAL: &str = "src/algorithm/total.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
@@ -113,6 +115,81 @@ pub(super) const FAULTS: &[Mutant] = &[
             "                    passes: too_small.is_none() || after > before,\n",
         )],
         Catcher::Test("counting", "c5_a_request_grows"),
+    ),
+    fault(
+        "a permit of Python's shows its former tokens",
+        "python/src/permit.rs",
+        &[(
+            "        self.tokens.store(permit.tokens(), Ordering::Relaxed);\n",
+            "",
+        )],
+        Catcher::Python("test_routing.py::test_c5_tokens_change_while_a_request_lives"),
+    ),
+    fault(
+        "vLLM's output counts a token an output, however many it has",
+        "python/headcount/vllm/_balance.py",
+        &[(
+            "self.output.add(permit, tokens)",
+            "self.output.add(permit, 1)",
+        )],
+        Catcher::Python("test_vllm_output.py::test_output_is_counted_some_tokens_at_a_time"),
+    ),
+    fault(
+        "vLLM's output that a cap refuses is forgotten",
+        OUTPUT_OF_VLLM,
+        &[(
+            "            return\n        output.uncounted",
+            "            pass\n        output.uncounted",
+        )],
+        Catcher::Python("test_vllm_output.py::test_output_that_a_cap_refuses"),
+    ),
+    fault(
+        "the output of vLLM's requests that have ended is kept",
+        OUTPUT_OF_VLLM,
+        &[("        self.uncounted.pop(permit, None)", "        pass")],
+        Catcher::Python("test_vllm_output.py::test_output_is_counted_some_tokens_at_a_time"),
+    ),
+    fault(
+        "output is counted though that is not asked for",
+        "server/src/worker/proxy.rs",
+        &[(
+            "counts_output.then(|| Output::of(&head.headers)).flatten()",
+            "Some(counts_output).and_then(|_| Output::of(&head.headers))",
+        )],
+        Catcher::Test("http", "output_is_not_counted"),
+    ),
+    fault(
+        "events are looked for in an answer that is compressed",
+        OUTPUT,
+        &[(
+            "framing::is_event_stream(head) && !head.contains_key(CONTENT_ENCODING)",
+            "framing::is_event_stream(head) || head.contains_key(CONTENT_ENCODING)",
+        )],
+        Catcher::Test("http", "output_is_not_counted"),
+    ),
+    fault(
+        "the tokens that an event tells are added to those before",
+        OUTPUT,
+        &[(
+            "Some(tokens) => self.tokens = tokens,",
+            "Some(tokens) => self.tokens += tokens,",
+        )],
+        Catcher::Test("http", "each_event_of_a_stream"),
+    ),
+    fault(
+        "the table learns of sixteen tokens, however late",
+        OUTPUT,
+        &[(" || now - self.told_at >= UNTOLD_FOR {", " {")],
+        Catcher::Test("http", "each_event_of_a_stream"),
+    ),
+    fault(
+        "output takes the place of the prompt",
+        "server/src/route/permits.rs",
+        &[(
+            "u64::from(self.of_first).saturating_add(tokens)",
+            "u64::from(self.of_first).max(tokens)",
+        )],
+        Catcher::Test("http", "each_event_of_a_stream"),
     ),
 ];
 
