@@ -141,7 +141,9 @@ pub(super) const FAULTS: &[Mutant] = &[
             "            return\n        output.uncounted",
             "            pass\n        output.uncounted",
         )],
-        Catcher::Python("test_vllm_output.py::test_output_that_a_cap_refuses"),
+        Catcher::Python(
+            "test_vllm_output.py::test_output_that_a_cap_refuses_is_counted_when_there_is_room",
+        ),
     ),
     fault(
         "the output of vLLM's requests that have ended is kept",
