@@ -13,7 +13,7 @@ mod snapshots;
 
 use clap::Parser;
 use headcount_benches::outcome::tell;
-use headcount_yardstick::{MeasureError, measure};
+use headcount_yardstick::{Machine, MeasureError, measure};
 use report::Report;
 use std::process::ExitCode;
 
@@ -52,6 +52,7 @@ fn run(rounds: usize) -> Result<Report, MeasureError> {
         }
     }
     Ok(Report {
+        machine: Machine::look(),
         rounds,
         ratios,
         choices,

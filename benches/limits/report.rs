@@ -1,12 +1,13 @@
 //! The results, as text and as JSON.
 
-use headcount_yardstick::Ratio;
+use headcount_yardstick::{Machine, Ratio};
 use serde_json::{Map, Value, json};
 use std::fmt;
 
 /// Everything.
 #[derive(Debug)]
 pub(crate) struct Report {
+    pub(crate) machine: Machine,
     pub(crate) rounds: usize,
     pub(crate) ratios: Vec<Ratio>,
     pub(crate) choices: Vec<Comparison>,
@@ -24,20 +25,21 @@ pub(crate) struct Comparison {
 
 impl Report {
     pub(crate) fn json(&self) -> Value {
-        let ratios = self.ratios.iter();
-        let limits = self.ratios.iter();
-        let undisturbed = self.ratios.iter();
+        let of_each =
+            |value: fn(&Ratio) -> Value| object(self.ratios.iter().map(|r| (r.name, value(r))));
         json!({
-            "ratios": object(ratios.map(|r| (r.name, json!(r.value)))),
-            "limits": object(limits.map(|r| (r.name, json!({
+            "machine": self.machine,
+            "ratios": of_each(|r| json!(r.value)),
+            "limits": of_each(|r| json!({
                 "must": r.must,
                 "aim": r.aim,
                 "more_is_better": r.more_is_better,
-            })))),
+            })),
+            "nanoseconds": of_each(|r| json!({ "takes": r.takes, "yardstick": r.yardstick_takes })),
             "route_and_finish": self.choices.iter().map(Comparison::json).collect::<Value>(),
             "snapshot_read": self.snapshots.json(),
             "rounds": self.rounds,
-            "undisturbed_rounds": object(undisturbed.map(|r| (r.name, json!(r.undisturbed)))),
+            "undisturbed_rounds": of_each(|r| json!(r.undisturbed)),
         })
     }
 }
@@ -61,19 +63,28 @@ fn object<'a>(fields: impl Iterator<Item = (&'a str, Value)>) -> Map<String, Val
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { rounds, .. } = self;
-        writeln!(f, "Ratios, medians of {rounds} rounds")?;
+        writeln!(f, "{}", self.machine)?;
+        writeln!(
+            f,
+            "Ratios, and nanoseconds: medians of {} rounds",
+            self.rounds
+        )?;
         for r in &self.ratios {
             let verdict = match (r.reaches(r.aim), r.reaches(r.must)) {
                 (true, _) => "aim reached",
                 (_, true) => "must reached",
                 _ => "MISSED",
             };
-            let (name, value, what) = (r.name, r.value, r.what);
-            let (must, aim) = (r.must, r.aim);
+            let (name, value, must, aim) = (r.name, r.value, r.must, r.aim);
+            write!(
+                f,
+                "  {name:17} {value:6.2}  must {must:3}, aim {aim:3}: {verdict:12}  "
+            )?;
+            let (operation, yardstick) = (r.operation, r.yardstick);
+            let (takes, yardstick_takes) = (r.takes, r.yardstick_takes);
             writeln!(
                 f,
-                "  {name:18} {value:8.2}  must {must:4}, aim {aim:4}: {verdict:12}  {what}"
+                "{takes:6.1} {operation}, {yardstick_takes:6.1} {yardstick}"
             )?;
         }
         let fewest = self.ratios.iter().map(|ratio| ratio.undisturbed).min();
