@@ -34,54 +34,35 @@ impl BareChoice {
 
     /// Returns a workload that chooses and finishes one request after the other.
     pub fn choose_and_finish(&self) -> Workload<'_> {
-        match self.counts.len() {
-            ..=FEW => self.finish_at_once::<1>(),
-            _ => self.finish_at_once::<SEVERAL>(),
-        }
-    }
-
-    /// Returns a workload that keeps so many requests in flight: it chooses for one, and finishes one at random.
-    pub fn choose_and_finish_another(&self, in_flight: usize) -> Workload<'_> {
-        match self.counts.len() {
-            ..=FEW => self.finish_another::<1>(in_flight),
-            _ => self.finish_another::<SEVERAL>(in_flight),
-        }
-    }
-
-    fn finish_at_once<const MINIMA: usize>(&self) -> Workload<'_> {
+        let counts = &*self.counts;
         Box::new(move |times| {
             for _ in 0..times {
-                let engine = choose::<MINIMA>(black_box(&self.counts));
-                finish(&self.counts, black_box(engine));
+                let engine = choose(counts);
+                finish(counts, black_box(engine));
             }
             Ok(())
         })
     }
 
-    fn finish_another<const MINIMA: usize>(&self, in_flight: usize) -> Workload<'_> {
-        let engines = (0..in_flight).map(|_| choose::<MINIMA>(&self.counts));
-        let mut requests = InFlight::new(engines.collect());
+    /// Returns a workload that keeps so many requests in flight: it chooses for one, and finishes one at random.
+    pub fn choose_and_finish_another(&self, in_flight: usize) -> Workload<'_> {
+        let counts = &*self.counts;
+        let mut requests = InFlight::new((0..in_flight).map(|_| choose(counts)).collect());
         Box::new(move |times| {
             for _ in 0..times {
-                let engine = choose::<MINIMA>(black_box(&self.counts));
-                finish(&self.counts, requests.replace(black_box(engine)));
+                let engine = choose(counts);
+                finish(counts, requests.replace(black_box(engine)));
             }
             Ok(())
         })
     }
 }
 
-/// Up to so many engines, one running minimum is as fast as several, which have to be brought together.
-const FEW: usize = 8;
-/// The running minima among more engines. Each comparison waits for the one before it, so a single minimum takes
-/// twice as long at 64 engines; two and eight take a little longer than four.
-const SEVERAL: usize = 4;
-
 /// Chooses an engine and counts a request there.
 #[inline(always)]
-fn choose<const MINIMA: usize>(counts: &[AtomicU64]) -> usize {
+fn choose(counts: &[AtomicU64]) -> usize {
     loop {
-        let least = least::<MINIMA>(counts);
+        let least = least(counts);
         let (count, engine) = (least >> ENGINE_BITS, least as usize % (1 << ENGINE_BITS));
         // Relaxed, here and below: on x86-64 the order makes no difference, elsewhere this is the least.
         let (relaxed, word) = (Ordering::Relaxed, &counts[engine]);
@@ -92,25 +73,22 @@ fn choose<const MINIMA: usize>(counts: &[AtomicU64]) -> usize {
 }
 
 /// Returns the least of all `count << 12 | engine`.
+///
+/// A minimum of all, one after the other, is half as fast from 64 engines on, since each comparison waits for the
+/// one before it. Those of a group depend on no other group.
 #[inline(always)]
-fn least<const MINIMA: usize>(counts: &[AtomicU64]) -> u64 {
-    let key = |count: &AtomicU64| count.load(Ordering::Relaxed) << ENGINE_BITS;
-    let (groups, rest) = counts.as_chunks::<MINIMA>();
-    let mut first = 0; // of the group
-    let mut minima = [!0 << ENGINE_BITS; MINIMA];
+fn least(counts: &[AtomicU64]) -> u64 {
+    let key =
+        |(place, count): (u64, &AtomicU64)| count.load(Ordering::Relaxed) << ENGINE_BITS | place;
+    let (groups, rest) = counts.as_chunks::<8>();
+    let (mut least, mut first) = (u64::MAX, 0);
     for group in groups {
-        for (minimum, count) in minima.iter_mut().zip(group) {
-            *minimum = (*minimum).min(key(count) | first);
-        }
-        first += MINIMA as u64;
+        let of_group = (0..).zip(group).map(key).fold(u64::MAX, u64::min);
+        least = least.min(of_group + first);
+        first += 8;
     }
-    // The groups begin at multiples of a power of two, so the place in the group can be added to the key last.
-    const { assert!(MINIMA.is_power_of_two()) };
-    let of_groups = (0..).zip(minima).map(|(place, minimum)| minimum | place);
-    let of_rest = (first..)
-        .zip(rest)
-        .map(|(engine, count)| key(count) | engine);
-    of_groups.chain(of_rest).min().unwrap_or(0)
+    let of_rest = (first..).zip(rest).map(key).fold(u64::MAX, u64::min);
+    least.min(of_rest)
 }
 
 #[inline(always)]
@@ -146,11 +124,7 @@ mod tests {
                 let (expected, _) = (before.iter().enumerate())
                     .min_by_key(|(_, count)| **count)
                     .unwrap();
-                for least in [least::<1>, least::<2>, least::<4>, least::<8>] {
-                    let key = least(&choice.counts);
-                    assert_eq!(key, before[expected] << ENGINE_BITS | expected as u64);
-                }
-                let chosen = choose::<4>(&choice.counts);
+                let chosen = choose(&choice.counts);
                 assert_eq!(chosen, expected, "of {before:?}");
                 let mut after = before;
                 after[chosen] += 1;
