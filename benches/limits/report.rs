@@ -80,11 +80,11 @@ impl fmt::Display for Report {
                 f,
                 "  {name:17} {value:6.2}  must {must:3}, aim {aim:3}: {verdict:12}  "
             )?;
-            let (operation, yardstick) = (r.operation, r.yardstick);
+            let (operation, engines, yardstick) = (r.operation, r.engines, r.yardstick);
             let (takes, yardstick_takes) = (r.takes, r.yardstick_takes);
             writeln!(
                 f,
-                "{takes:6.1} {operation}, {yardstick_takes:6.1} {yardstick}"
+                "{takes:6.1} {operation}, {engines} engines, {yardstick_takes:6.1} {yardstick}"
             )?;
         }
         let fewest = self.ratios.iter().map(|ratio| ratio.undisturbed).min();

@@ -5,12 +5,12 @@ use crate::output::print;
 use crate::text_table::{Cell, align};
 use anstyle::Style;
 use clap::Args;
-use headcount_yardstick::{MeasureError, Ratio, measure};
+use headcount_yardstick::{Machine, MeasureError, Ratio, measure};
 use serde_json::{Map, Value, json};
 
 /// Measure how fast tables are on this machine, in nanoseconds, beside the cheapest possible code.
 ///
-/// Takes a second or so. Uses tables of its own, in memory, and keeps two cores busy, which slows engines and
+/// Takes some seconds. Uses tables of its own, in memory, and keeps two cores busy, which slows engines and
 /// frontends on this machine. The code that is compared runs alternately, for half a millisecond each, so other
 /// load on the machine disturbs little. A build without --release shows nothing.
 #[derive(Args, Debug)]
@@ -26,9 +26,11 @@ pub(crate) struct Bench {
 }
 
 const JSON: &str = "\
-JSON: an object with `schema` (1), `rounds`, `optimized` (whether the build is), and by the names of the
-ratios `ratios`, `nanoseconds` (of the table's operation and of its yardstick), `limits` (`must` and `aim`,
-the goals, and whether `more_is_better`) and `undisturbed_rounds`: in how many no other program took a core.";
+JSON: an object with `schema` (1), `machine` (`vendor`, `processor`, `cores`, `caches`, `vectors`), `rounds`,
+`optimized` (whether the build is), and by the names of the ratios `ratios`, `meanings` (each in a sentence),
+`nanoseconds` (of the table's operation and of its yardstick), `limits` (`must` and `aim`, the goals of the
+project's developers, and whether `more_is_better`) and `undisturbed_rounds`: in how many no other program took a
+core.";
 
 const FAINT: Style = Style::new().dimmed();
 
@@ -56,9 +58,11 @@ impl Bench {
         };
         json!({
             "schema": 1,
+            "machine": Machine::look(),
             "rounds": self.rounds,
             "optimized": !cfg!(debug_assertions),
             "ratios": of_each(|ratio| json!(ratio.value)),
+            "meanings": of_each(|ratio| json!(meaning(ratio))),
             "nanoseconds": of_each(|ratio| json!({
                 "takes": ratio.takes,
                 "yardstick": ratio.yardstick_takes,
@@ -73,19 +77,16 @@ impl Bench {
     }
 
     fn in_text(&self, ratios: &[Ratio]) -> String {
-        let titles = ["NAME", "TAKES", "YARDSTICK", "RATIO", "GOAL"];
-        let titles = titles.map(|title| Cell::right(title).style(FAINT));
-        let mut rows = vec![titles.to_vec()];
-        rows[0][0] = Cell::left("NAME").style(FAINT);
-        rows.extend(ratios.iter().map(row));
-        // Nothing is cut: the last columns say what was measured.
-        let mut out = align(&rows, usize::MAX) + "\n";
-        let titles = ["NAME", "WHAT", "YARDSTICK"].map(|title| Cell::left(title).style(FAINT));
-        let mut rows = vec![titles.to_vec()];
-        let texts = |r: &Ratio| [r.name, r.operation, r.yardstick].map(Cell::left).to_vec();
-        rows.extend(ratios.iter().map(texts));
-        out += &align(&rows, usize::MAX);
+        // Nothing is cut: the first column says what was measured.
+        let mut out = align(&times(ratios), usize::MAX) + "\n";
+        let meanings = ratios.iter().map(|ratio| {
+            let yardstick = nanoseconds(ratio.yardstick_takes);
+            let sentence = format!("{} ({yardstick}).", meaning(ratio));
+            vec![Cell::left(ratio.name).style(FAINT), Cell::left(sentence)]
+        });
+        out += &align(&meanings.collect::<Vec<_>>(), usize::MAX);
         out += LEGEND;
+        out += &format!("{}\n", Machine::look());
         out += &format!("medians of {} rounds\n", self.rounds);
         if cfg!(debug_assertions) {
             out +=
@@ -99,24 +100,44 @@ impl Bench {
 }
 
 const LEGEND: &str = "
-RATIO is TAKES : YARDSTICK, or YARDSTICK : TAKES where more is better. GOAL is what the project asks
-of it. Yardsticks differ more between processors than tables do: a ratio beyond its goal can come
-from a fast yardstick, and not from a slow table. What your requests pay is TAKES.
+A bare choice is the least that an exact choice costs: a search for the smallest count, and a
+compare-and-swap that adds one to it. It knows no weights, caps, states or tokens, and what a killed
+process held stays counted. The ratios say what all that costs. They differ between processors,
+since yardsticks do. What your requests pay is the time.
+
 ";
 
-fn row(ratio: &Ratio) -> Vec<Cell> {
-    let goal = if ratio.more_is_better {
-        format!("{} or more", ratio.must)
-    } else {
-        format!("{} or less", ratio.must)
-    };
-    vec![
-        Cell::left(ratio.name),
-        Cell::right(nanoseconds(ratio.takes)),
-        Cell::right(nanoseconds(ratio.yardstick_takes)),
-        Cell::right(format!("{:.2}", ratio.value)),
-        Cell::right(goal).style(FAINT),
-    ]
+/// Returns the times of the table's operations: a line each, with a column for each number of engines.
+fn times(ratios: &[Ratio]) -> Vec<Vec<Cell>> {
+    let (mut operations, mut engines) = (Vec::new(), Vec::new());
+    for ratio in ratios {
+        if !operations.contains(&ratio.operation) {
+            operations.push(ratio.operation);
+        }
+        if !engines.contains(&ratio.engines) {
+            engines.push(ratio.engines);
+        }
+    }
+    let title = |engines: &usize| Cell::right(format!("{engines:>4} ENGINES")).style(FAINT);
+    let mut rows = vec![vec![Cell::left("OPERATION").style(FAINT)]];
+    rows[0].extend(engines.iter().map(title));
+    for operation in operations {
+        let mut row = vec![Cell::left(operation)];
+        for &engines in &engines {
+            let mut those = ratios.iter();
+            let ratio = those.find(|r| r.operation == operation && r.engines == engines);
+            let time = ratio.map_or_else(String::new, |ratio| nanoseconds(ratio.takes));
+            row.push(Cell::right(time));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+/// Returns what a ratio tells, in a sentence without its full stop.
+fn meaning(ratio: &Ratio) -> String {
+    let [before, after] = ratio.meaning;
+    format!("{before} {:.2} {after}", ratio.value)
 }
 
 fn nanoseconds(time: f64) -> String {

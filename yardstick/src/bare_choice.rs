@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One count for each engine, eight to a cache line.
 ///
-/// `choose` takes the least loaded engine, the first of them if several are, and counts a request there in the
-/// same atomic step. It knows no ties that take turns, no caps, states, weights or tokens, and no death.
+/// A choice takes the least loaded engine, the first of them if there are several, and counts a request there in
+/// the same atomic step. It knows no caps, states, weights or tokens, and what a killed process held stays counted.
 #[derive(Debug)]
 pub struct BareChoice {
     counts: Shared<AtomicU64>,
@@ -124,6 +124,9 @@ mod tests {
                 let (expected, _) = (before.iter().enumerate())
                     .min_by_key(|(_, count)| **count)
                     .unwrap();
+                // Looked at first, since a wrong one is tried for ever.
+                let key = before[expected] << ENGINE_BITS | expected as u64;
+                assert_eq!(least(&choice.counts), key, "of {before:?}");
                 let chosen = choose(&choice.counts);
                 assert_eq!(chosen, expected, "of {before:?}");
                 let mut after = before;

@@ -38,8 +38,8 @@ const IN_FLIGHT: usize = 20;
 pub fn pressed_table(engines: usize) -> Result<Table, MeasureError> {
     let mut options = Table::options();
     for (number, weight) in (0..engines).zip(WEIGHTS.into_iter().cycle()) {
-        // What the engine's memory has room for. Requests come close to it and do not reach it.
-        let requests = (64.0 * weight) as u32;
+        // What the engine's memory has room for: more than it gets.
+        let requests = (32.0 * weight) as u32;
         let engine = Engine::named(number.to_string()).weight(weight);
         options = options.engine(
             engine

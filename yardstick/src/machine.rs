@@ -50,22 +50,34 @@ impl Machine {
 
 impl fmt::Display for Machine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let or_unknown = |text: &Option<String>| text.clone().unwrap_or_else(|| "?".to_owned());
-        let (processor, vendor) = (or_unknown(&self.processor), or_unknown(&self.vendor));
-        write!(f, "{processor} ({vendor})")?;
-        if let Some(cores) = self.cores {
-            write!(f, ", cores: {cores}")?;
+        let unknown = || "an unknown processor".to_owned();
+        write!(f, "{}", self.processor.clone().unwrap_or_else(unknown))?;
+        if let Some(vendor) = &self.vendor {
+            write!(f, " ({vendor})")?;
         }
-        for cache in self
-            .caches
-            .iter()
-            .filter(|cache| cache.kind != "Instruction")
-        {
-            write!(f, ", L{}: {} KiB", cache.level, cache.kibibytes)?;
+        match self.cores {
+            Some(1) => write!(f, ", 1 core")?,
+            Some(cores) => write!(f, ", {cores} cores")?,
+            None => {}
         }
-        match self.vectors.last() {
-            Some(_) => write!(f, ", {}", self.vectors.join(" ")),
-            None => write!(f, ", no vectors"),
+        let caches = (self.caches.iter()).filter(|cache| cache.kind != "Instruction");
+        for (number, cache) in caches.enumerate() {
+            let before = if number == 0 { ", caches: " } else { ", " };
+            write!(f, "{before}L{} {cache}", cache.level)?;
+        }
+        match &self.vectors[..] {
+            [] => Ok(()),
+            vectors => write!(f, ", vectors: {}", vectors.join(" ")),
+        }
+    }
+}
+
+/// The size.
+impl fmt::Display for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kibibytes {
+            size if size > 0 && size.is_multiple_of(1024) => write!(f, "{} MiB", size / 1024),
+            size => write!(f, "{size} KiB"),
         }
     }
 }
@@ -159,6 +171,32 @@ mod tests {
         let sizes: Vec<_> = found.iter().map(|c| (c.level, c.kibibytes)).collect();
         assert_eq!(sizes, [(1, 48), (2, 1024)]);
         assert_eq!((&*found[1].kind, &*found[1].cores), ("Unified", "0-1"));
+    }
+
+    #[test]
+    fn a_machine_is_described_as_far_as_it_is_known() {
+        let cache = |level, kind: &str, kibibytes| Cache {
+            level,
+            kind: kind.to_owned(),
+            kibibytes,
+            cores: "0".to_owned(),
+        };
+        let mut machine = Machine {
+            vendor: Some("maker".to_owned()),
+            processor: Some("model".to_owned()),
+            cores: Some(2),
+            caches: vec![
+                cache(1, "Data", 48),
+                cache(1, "Instruction", 32),
+                cache(3, "Unified", 32 * 1024),
+            ],
+            vectors: vec!["sse2", "avx2"],
+        };
+        let all = "model (maker), 2 cores, caches: L1 48 KiB, L3 32 MiB, vectors: sse2 avx2";
+        assert_eq!(machine.to_string(), all);
+        (machine.vendor, machine.processor, machine.cores) = (None, None, None);
+        (machine.caches, machine.vectors) = (Vec::new(), Vec::new());
+        assert_eq!(machine.to_string(), "an unknown processor");
     }
 
     #[test]

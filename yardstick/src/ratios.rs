@@ -15,10 +15,12 @@ pub struct Ratio {
     pub name: &'static str,
     /// The operation of the table.
     pub operation: &'static str,
+    /// The number of engines.
+    pub engines: usize,
     /// What the operation is compared with.
     pub yardstick: &'static str,
-    /// What the ratio tells, in a sentence.
-    pub meaning: &'static str,
+    /// What the ratio tells: the words before its value, and those after it.
+    pub meaning: [&'static str; 2],
     /// The median over all rounds.
     pub value: f64,
     /// The median time of the operation, in nanoseconds.
@@ -65,8 +67,9 @@ pub fn measure(rounds: usize) -> Result<Vec<Ratio>, MeasureError> {
 struct Plan {
     name: &'static str,
     operation: &'static str,
+    engines: usize,
     yardstick: &'static str,
-    meaning: &'static str,
+    meaning: [&'static str; 2],
     /// The number of the contender that is the table's operation, and that of the yardstick.
     contenders: [usize; 2],
     must: f64,
@@ -80,6 +83,7 @@ impl Plan {
         Ratio {
             name: self.name,
             operation: self.operation,
+            engines: self.engines,
             yardstick: self.yardstick,
             meaning: self.meaning,
             value: match more_is_better {
@@ -117,81 +121,99 @@ const LOADS: usize = 13;
 const STATISTICS: usize = 14;
 const COUNT_ALONE: usize = 15;
 
-const CALM_MEANS: &str = "What a route and its finish cost beside the least that an exact choice costs, \
-                          while engines are calm: what it costs to survive every kill, to break ties evenly \
-                          and to know states and caps.";
-const PRESSED_MEANS: &str = "The same when KV caches fill up, weights differ, every engine has caps and \
-                             requests are in flight on all of them.";
+const CALM_ROUTE: &str = "route + finish, calm engines";
+const PRESSED_ROUTE: &str = "route + finish, KV pressure, weights, caps";
+const CONTENDED_ROUTE: &str = "route + finish, two processes at once";
+const BARE_CHOICE: &str = "bare choice";
+const BUSY_BARE_CHOICE: &str = "bare choice, requests in flight";
+const THAN_BARE: &str = "times as long as a bare choice";
 
 const ALONE: [Plan; 8] = [
     Plan {
         name: "route_finish_e8",
-        operation: "route + finish, 8 engines",
-        yardstick: "bare choice of 8",
-        meaning: CALM_MEANS,
+        operation: CALM_ROUTE,
+        engines: 8,
+        yardstick: BARE_CHOICE,
+        meaning: ["A request among 8 calm engines takes", THAN_BARE],
         contenders: [of_8(ROUTE), of_8(CHOICE)],
         must: 1.8,
         aim: 1.3,
     },
     Plan {
         name: "route_finish_e64",
-        operation: "route + finish, 64 engines",
-        yardstick: "bare choice of 64",
-        meaning: CALM_MEANS,
+        operation: CALM_ROUTE,
+        engines: 64,
+        yardstick: BARE_CHOICE,
+        meaning: ["A request among 64 calm engines takes", THAN_BARE],
         contenders: [of_64(ROUTE), of_64(CHOICE)],
         must: 1.1,
         aim: 0.6,
     },
     Plan {
         name: "route_finish_e256",
-        operation: "route + finish, 256 engines",
-        yardstick: "bare choice of 256",
-        meaning: CALM_MEANS,
+        operation: CALM_ROUTE,
+        engines: 256,
+        yardstick: BARE_CHOICE,
+        meaning: ["A request among 256 calm engines takes", THAN_BARE],
         contenders: [of_256(ROUTE), of_256(CHOICE)],
         must: 0.9,
         aim: 0.4,
     },
     Plan {
         name: "pressed_e8",
-        operation: "route + finish under pressure, 8 engines",
-        yardstick: "bare choice of 8, requests in flight",
-        meaning: PRESSED_MEANS,
+        operation: PRESSED_ROUTE,
+        engines: 8,
+        yardstick: BUSY_BARE_CHOICE,
+        meaning: ["A request among 8 engines under pressure takes", THAN_BARE],
         contenders: [of_8(PRESSED), of_8(BUSY_CHOICE)],
         must: 2.4,
         aim: 1.6,
     },
     Plan {
         name: "pressed_e64",
-        operation: "route + finish under pressure, 64 engines",
-        yardstick: "bare choice of 64, requests in flight",
-        meaning: PRESSED_MEANS,
+        operation: PRESSED_ROUTE,
+        engines: 64,
+        yardstick: BUSY_BARE_CHOICE,
+        meaning: ["A request among 64 engines under pressure takes", THAN_BARE],
         contenders: [of_64(PRESSED), of_64(BUSY_CHOICE)],
         must: 1.6,
         aim: 0.9,
     },
     Plan {
         name: "pressed_e256",
-        operation: "route + finish under pressure, 256 engines",
-        yardstick: "bare choice of 256, requests in flight",
-        meaning: PRESSED_MEANS,
+        operation: PRESSED_ROUTE,
+        engines: 256,
+        yardstick: BUSY_BARE_CHOICE,
+        meaning: [
+            "A request among 256 engines under pressure takes",
+            THAN_BARE,
+        ],
         contenders: [of_256(PRESSED), of_256(BUSY_CHOICE)],
         must: 1.3,
         aim: 0.8,
     },
     Plan {
         name: "shaped_e64",
-        operation: "the same, with tokens, 2 excluded, 1 preferred",
-        yardstick: "bare choice of 64, requests in flight",
-        meaning: "The same when a request also has tokens, excludes two engines and prefers one.",
+        operation: "the same with tokens, 2 excluded, 1 preferred",
+        engines: 64,
+        yardstick: BUSY_BARE_CHOICE,
+        meaning: [
+            "A request with tokens, exclusions and a preference takes",
+            THAN_BARE,
+        ],
         contenders: [SHAPED, of_64(BUSY_CHOICE)],
         must: 1.8,
         aim: 1.1,
     },
     Plan {
         name: "snapshot_read_e8",
-        operation: "statistics of 8 engines",
+        operation: "read of all statistics",
+        engines: 8,
         yardstick: "ten plain loads",
-        meaning: "What one consistent read of all engines' statistics costs beside loads that may tear.",
+        meaning: [
+            "A consistent read of 8 engines' statistics takes",
+            "times as long as ten plain loads",
+        ],
         contenders: [STATISTICS, LOADS],
         must: 2.6,
         aim: 1.5,
@@ -248,20 +270,26 @@ const COUNT_BY_TWO: usize = 3;
 const BY_TWO: [Plan; 2] = [
     Plan {
         name: "contended_p2_e8",
-        operation: "route + finish, 8 engines, two processes",
-        yardstick: "fetch_add + fetch_sub, two processes",
-        meaning: "What a route and its finish cost while another process does the same, beside two processes \
-                  that only add to one number and subtract from it.",
+        operation: CONTENDED_ROUTE,
+        engines: 8,
+        yardstick: "fetch_add + fetch_sub, two processes at once",
+        meaning: [
+            "With two processes at once, a request takes",
+            "times as long as to add one and subtract one",
+        ],
         contenders: [OURS, PAIR],
         must: 4.5,
         aim: 3.0,
     },
     Plan {
         name: "vs_robust_mutex",
-        operation: "route + finish, 8 engines, two processes",
+        operation: CONTENDED_ROUTE,
+        engines: 8,
         yardstick: "the table behind a robust mutex",
-        meaning: "How many times as fast two processes are as with the same table behind the C library's lock \
-                  that survives the death of its holder.",
+        meaning: [
+            "With two processes at once, a table behind a robust mutex takes",
+            "times as long",
+        ],
         contenders: [OURS, LOCKED],
         must: 2.0,
         aim: 4.0,
