@@ -6,7 +6,7 @@ use plotters::prelude::*;
 use serde_json::Value;
 use std::path::Path;
 
-const PANEL_HEIGHT: u32 = 210;
+const PANEL_HEIGHT: u32 = 240;
 const LEFT: i32 = 170;
 const ROW: i32 = 30;
 
@@ -59,7 +59,7 @@ fn bars(panel: &Canvas<'_>, title: &str, comparison: &Value) -> Drawn {
         let y = 36 + row as i32 * ROW;
         let colour = match name {
             "headcount" => COLOURS[0],
-            "bare pair" | "plain loads" => GREY,
+            "bare pair" | "bare choice" | "plain loads" => GREY,
             _ => COLOURS[4],
         };
         let length = room * (nanoseconds / least).ln() / (most / least).ln();

@@ -7,14 +7,27 @@ use serde_json::Value;
 use std::path::Path;
 
 /// The order, and what each says.
-const RATIOS: [(&str, &str); 6] = [
-    ("route_finish_e8", "route + finish, 8 engines : bare pair"),
-    ("route_finish_e64", "route + finish, 64 engines : bare pair"),
+const RATIOS: [(&str, &str); 10] = [
     (
-        "route_finish_e256",
-        "route + finish, 256 engines : bare pair",
+        "route_finish_e8",
+        "route + finish, 8 calm engines : bare choice",
     ),
-    ("contended_p2_e8", "the same with two processes, 8 engines"),
+    ("route_finish_e64", "the same, 64 engines"),
+    ("route_finish_e256", "the same, 256 engines"),
+    (
+        "pressed_e8",
+        "8 engines, pressure, weights, caps : bare choice",
+    ),
+    ("pressed_e64", "the same, 64 engines"),
+    ("pressed_e256", "the same, 256 engines"),
+    (
+        "shaped_e64",
+        "with tokens, exclusions and a preference, too",
+    ),
+    (
+        "contended_p2_e8",
+        "two processes, 8 calm engines : bare pair",
+    ),
     (
         "snapshot_read_e8",
         "statistics of 8 engines : 10 plain loads",

@@ -3,12 +3,13 @@
 use crate::report::Comparison;
 use headcount_benches::alternatives::{Slots, SpinLock};
 use headcount_yardstick::{
-    Alternation, Contenders, LockedTable, MeasureError, Processes, RobustMutex, SLICE, bare_pair,
-    calm, fresh_table, route_and_finish, shared_line,
+    Alternation, BareChoice, Contenders, LockedTable, MeasureError, Processes, RobustMutex, SLICE,
+    bare_pair, calm, fresh_table, route_and_finish, shared_line,
 };
 
-const NAMES: [&str; 5] = [
+const NAMES: [&str; 6] = [
     "bare pair",
+    "bare choice",
     "headcount",
     "robust mutex",
     "spin lock",
@@ -22,6 +23,7 @@ pub(crate) fn measure(
     rounds: usize,
 ) -> Result<Comparison, MeasureError> {
     let line = shared_line()?;
+    let choice = BareChoice::new(engines)?;
     let table = fresh_table(engines)?;
     let mutex = LockedTable::<RobustMutex>::new(engines)?;
     let spin = LockedTable::<SpinLock>::new(engines)?;
@@ -29,6 +31,7 @@ pub(crate) fn measure(
     let mut processes = Processes::start(count, |worker| {
         let workloads = vec![
             bare_pair(&line),
+            choice.choose_and_finish(),
             route_and_finish(table.join()?),
             mutex.route_and_finish(worker.index),
             spin.route_and_finish(worker.index),
