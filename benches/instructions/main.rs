@@ -3,24 +3,27 @@
 //! ```text
 //! instructions ENGINES COUNT route    # routes, and ends with the requests in flight
 //! instructions ENGINES COUNT finish   # the same, and then finishes them, while their frontend is there
+//! instructions ENGINES COUNT pressed  # routes under KV pressure, with weights and caps, and finishes as many
 //! ```
 //!
 //! The difference of two runs leaves out what both do: with two counts, the start of the program;
 //! with `finish` and `route`, the routing.
 
-use headcount::{EngineStats, Frontend, Permit, Table};
+use headcount::{Frontend, Permit, Policy, RouteError, Table};
+use headcount_yardstick::{MeasureError, fresh_table, pressed_in_flight, pressed_table};
+use std::collections::VecDeque;
 use std::hint::black_box;
 use std::process::ExitCode;
+use std::time::Duration;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let result = match &arguments[..] {
-        [engines, count, what] => match (engines.parse(), count.parse(), what.as_str()) {
-            (Ok(engines), Ok(count), "route") => run(engines, count, false),
-            (Ok(engines), Ok(count), "finish") => run(engines, count, true),
-            _ => Err("usage: instructions ENGINES COUNT route|finish".to_owned()),
+        [engines, count, what] => match (engines.parse(), count.parse()) {
+            (Ok(engines), Ok(count)) => run(engines, count, what),
+            _ => Err(usage()),
         },
-        _ => Err("usage: instructions ENGINES COUNT route|finish".to_owned()),
+        _ => Err(usage()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -31,10 +34,26 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(engines: usize, count: usize, finish: bool) -> Result<(), String> {
-    let (frontend, permits) = route(engines, count).map_err(|error| error.to_string())?;
-    if finish {
-        permits.into_iter().for_each(drop);
+fn usage() -> MeasureError {
+    MeasureError("usage: instructions ENGINES COUNT route|finish|pressed".to_owned())
+}
+
+fn run(engines: usize, count: usize, what: &str) -> Result<(), MeasureError> {
+    match what {
+        "route" | "finish" => calm(engines, count, what == "finish"),
+        "pressed" => pressed(engines, count),
+        _ => Err(usage()),
+    }
+}
+
+fn calm(engines: usize, count: usize, finishes: bool) -> Result<(), MeasureError> {
+    let frontend = join(&fresh_table(engines)?)?;
+    let mut permits: Vec<Permit> = Vec::with_capacity(count);
+    for _ in 0..count {
+        permits.push(route(&frontend)?);
+    }
+    if finishes {
+        permits.into_iter().for_each(finish);
     } else {
         std::mem::forget(permits);
     }
@@ -43,15 +62,34 @@ fn run(engines: usize, count: usize, finish: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// The frontend, which is to outlive its permits, and these.
-fn route(engines: usize, count: usize) -> headcount::Result<(Frontend, Vec<Permit>)> {
-    let table = Table::options().engines(engines).memfd()?;
-    let calm = EngineStats::new().running(20).kv_usage(0.4);
-    table.publisher()?.publish(&vec![calm; engines])?;
-    let frontend = table.join()?;
-    let mut permits = Vec::with_capacity(count);
+fn pressed(engines: usize, count: usize) -> Result<(), MeasureError> {
+    let frontend = join(&pressed_table(engines)?)?;
+    let in_flight = pressed_in_flight(engines);
+    let mut permits = VecDeque::with_capacity(in_flight + 1);
+    permits.extend(frontend.route_many(in_flight)?);
     for _ in 0..count {
-        permits.push(black_box(frontend.route()?));
+        permits.push_back(route(&frontend)?);
+        permits.pop_front().into_iter().for_each(finish);
     }
-    Ok((frontend, permits))
+    std::mem::forget(permits);
+    drop(frontend);
+    Ok(())
+}
+
+/// Routes. Not inlined, since a loop would load much of it once for all requests, and a server has no such loop.
+#[inline(never)]
+fn route(frontend: &Frontend) -> Result<Permit, RouteError> {
+    black_box(frontend.route())
+}
+
+/// Finishes, in the same way.
+#[inline(never)]
+fn finish(permit: Permit) {
+    drop(permit);
+}
+
+/// Joins, by the default policy, but so that the snapshot stays fresh however slow callgrind is.
+fn join(table: &Table) -> Result<Frontend, MeasureError> {
+    let policy = Policy::in_flight().stale_after(Duration::from_secs(3_600));
+    Ok(table.join()?.with_policy(policy))
 }
