@@ -84,7 +84,7 @@ impl fmt::Display for Report {
             let (takes, yardstick_takes) = (r.takes, r.yardstick_takes);
             writeln!(
                 f,
-                "{takes:6.1} {operation}, {engines} engines, {yardstick_takes:6.1} {yardstick}"
+                "{takes:.1} ns ({operation}, {engines} engines) : {yardstick_takes:.1} ns ({yardstick})"
             )?;
         }
         let fewest = self.ratios.iter().map(|ratio| ratio.undisturbed).min();
