@@ -81,6 +81,13 @@ pub(crate) struct Counter<'a> {
     pub(crate) anonymous_tags: &'a AtomicU64,
 }
 
+/// A lane that the caller holds, and its record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LaneInUse<'a> {
+    id: LaneId,
+    record: &'a LaneRecord,
+}
+
 impl<'a> Counter<'a> {
     /// Returns the word of `row`, for [`attempt`](Self::attempt).
     #[inline]
@@ -102,13 +109,15 @@ impl<'a> Counter<'a> {
     }
 
     /// Fetches the lines that `me` is about to write, with that of `row` if it is known yet: all at the same time,
-    /// not one after the other.
-    #[inline]
-    pub(crate) fn prepare(&self, me: LaneId, row: Option<usize>) {
-        about_to_write(&self.lanes[usize::from(me.0) - 1]);
+    /// not one after the other. Returns the lane, for [`attempt_in`](Self::attempt_in).
+    #[inline(always)]
+    pub(crate) fn prepare(&self, me: LaneId, row: Option<usize>) -> LaneInUse<'a> {
+        let record = &self.lanes[usize::from(me.0) - 1];
+        about_to_write(record);
         if let Some(row) = row {
             about_to_write(&self.words[row]);
         }
+        LaneInUse { id: me, record }
     }
 
     /// One operation of lane `me`: changes `row` by `change` if its word still is `seen`.
@@ -117,12 +126,24 @@ impl<'a> Counter<'a> {
     /// [`observe`](Self::observe) returned `seen`: if it had overwritten that very word meanwhile, then this attempt
     /// would withdraw the witness of it. Caps that were checked against `seen` hold, since the change takes effect on
     /// that very word or not at all.
-    #[inline(always)] // what is known of the change where it is called makes half of it go away
     pub(crate) fn attempt(&self, me: LaneId, row: usize, seen: Word, change: Amount) -> bool {
+        let record = &self.lanes[usize::from(me.0) - 1];
+        self.attempt_in(LaneInUse { id: me, record }, row, seen, change)
+    }
+
+    /// The same, in a lane that was [prepared](Self::prepare).
+    #[inline(always)] // what is known of the change where it is called makes half of it go away
+    pub(crate) fn attempt_in(
+        &self,
+        lane: LaneInUse<'_>,
+        row: usize,
+        seen: Word,
+        change: Amount,
+    ) -> bool {
+        let (me, lane, word) = (lane.id, lane.record, &self.words[row]);
         if !self.secure_evidence(row, seen, me) {
             return false;
         }
-        let lane = &self.lanes[usize::from(me.0) - 1];
         // Relaxed, here and below where a ledger is read: the lane is ours, so these are our own
         // last stores, or those of a former holder from whom the lane's lock has handed them over.
         let last = lane.operation.load(Ordering::Relaxed);
@@ -154,7 +175,7 @@ impl<'a> Counter<'a> {
         // Release on success: pairs with the Acquire in `load`; who sees the word must see the
         // intent, or they would overwrite the word without securing it. Relaxed on failure: the
         // word that we find is not used.
-        let taken = self.words[row]
+        let taken = word
             .compare_exchange(
                 seen,
                 seen.changed(change, me, tag),
@@ -196,7 +217,6 @@ impl<'a> Counter<'a> {
     }
 
     /// Changes `row` by `change`, as lane `me`, whatever its word is.
-    #[inline(always)]
     pub(crate) fn add(&self, me: LaneId, row: usize, change: Amount) {
         // A failed attempt means that another operation on the row took effect.
         while !self.attempt(me, row, self.load(row), change) {}

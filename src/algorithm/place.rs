@@ -41,7 +41,7 @@
 //! not reserved are counted until the first rewrite of their row, and step 2 must read the rows
 //! after all of these.
 
-use super::rows::Rows;
+use super::rows::{Rows, ScanHints};
 use super::total::{Full, Taken, Total};
 use super::word::{Amount, LaneId, Word};
 use crossbeam_utils::Backoff;
@@ -49,8 +49,49 @@ use crossbeam_utils::Backoff;
 /// An engine, and the word by which it was chosen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
-    pub(crate) engine: usize,
     pub(crate) seen: Word,
+    engine: u32,
+    /// In one word with the engine's number: parts of a word that are copied one by one cost more than all else here.
+    marks: u32,
+}
+
+const TIED: u32 = 1;
+const TOTAL_CAP: u32 = 2;
+
+impl Choice {
+    /// An engine that was chosen by this word, and hints that were read after that.
+    #[inline]
+    pub(crate) fn new(engine: usize, seen: Word, hints: ScanHints) -> Self {
+        Self {
+            seen,
+            engine: engine as u32,
+            marks: if hints.has_total_cap() { TOTAL_CAP } else { 0 },
+        }
+    }
+
+    /// The same, as one among equals or not.
+    #[inline]
+    pub(crate) fn tied(mut self, is_tied: bool) -> Self {
+        self.marks = (self.marks & !TIED) | if is_tied { TIED } else { 0 };
+        self
+    }
+
+    #[inline]
+    pub(crate) fn engine(&self) -> usize {
+        self.engine as usize
+    }
+
+    /// Whether it was one among equals, so that it was chosen for its turn.
+    #[inline]
+    pub(crate) fn is_tied(&self) -> bool {
+        self.marks & TIED != 0
+    }
+
+    /// Whether the table as a whole has a cap.
+    #[inline]
+    fn has_total_cap(&self) -> bool {
+        self.marks & TOTAL_CAP != 0
+    }
 }
 
 /// Why a request was not placed.
@@ -63,7 +104,7 @@ pub(crate) enum Refusal<E> {
 }
 
 impl Rows<'_> {
-    /// Counts a request on the engine that `choose` names, as lane `me`, and returns that engine.
+    /// Counts a request on the engine that `choose` names, as lane `me`, and returns that choice.
     ///
     /// The choice is atomic: it counts only if the word that it was made by still stands; otherwise
     /// `choose` is asked again.
@@ -73,20 +114,21 @@ impl Rows<'_> {
         me: LaneId,
         change: Amount,
         mut choose: impl FnMut() -> Result<Choice, E>,
-    ) -> Result<usize, Refusal<E>> {
+    ) -> Result<Choice, Refusal<E>> {
         let backoff = Backoff::new();
         loop {
             let choice = choose().map_err(Refusal::Unchosen)?;
-            // After the choice: if a cap comes later, then the row is rewritten after that, and the attempt
-            // fails.
-            let placed = match self.hints().has_total_cap() {
-                false => self.counter.attempt(me, choice.engine, choice.seen, change),
+            // If a cap comes after the choice, then the row is rewritten after that, and the attempt fails.
+            let placed = match choice.has_total_cap() {
+                false => self
+                    .counter
+                    .attempt(me, choice.engine(), choice.seen, change),
                 true => {
                     (self.place_within_total(me, choice, change)).map_err(Refusal::AtTheTotal)?
                 }
             };
             if placed {
-                return Ok(choice.engine);
+                return Ok(choice);
             }
             // Another request was counted there meanwhile.
             backoff.spin();
@@ -99,12 +141,12 @@ impl Rows<'_> {
         me: LaneId,
         change: Amount,
         choice: Choice,
-    ) -> Result<usize, Refusal<()>> {
+    ) -> Result<Choice, Refusal<()>> {
         let mut choice = Some(choice);
         self.place(me, change, || {
             // The lane may have overwritten that word since, for another thread or in the user's own code. So it
             // is loaded once more: see `attempt`.
-            let stands = |choice: &Choice| self.counter.load(choice.engine) == choice.seen;
+            let stands = |choice: &Choice| self.counter.load(choice.engine()) == choice.seen;
             choice.take().filter(stands).ok_or(())
         })
     }
@@ -113,7 +155,9 @@ impl Rows<'_> {
     #[inline(never)]
     fn place_within_total(&self, me: LaneId, choice: Choice, change: Amount) -> Result<bool, Full> {
         let reserved = self.reserve(me, change)?;
-        let placed = self.counter.attempt(me, choice.engine, choice.seen, change);
+        let placed = self
+            .counter
+            .attempt(me, choice.engine(), choice.seen, change);
         if reserved != Amount::ZERO {
             self.counter.add(me, self.total_row(), reserved.negated());
         }
@@ -188,7 +232,7 @@ impl Rows<'_> {
             let (seen, taken) = self.counter.observe(engine);
             // After the word, so that the cap is no older than it.
             match self.has_room(engine, taken, more) {
-                true => Ok(Choice { engine, seen }),
+                true => Ok(Choice::new(engine, seen, self.hints())),
                 false => Err(()),
             }
         };

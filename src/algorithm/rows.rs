@@ -15,11 +15,15 @@
 //! 2. moves the *version* in the hints on,
 //! 3. rewrites every other row: it gets a new tag, and keeps all else.
 //!
-//! A choice reads the hints, then the rows, then the hints again, and starts over if they have changed.
-//! Let a choice of row j count after step 3 has rewritten j. Then the word by which j was chosen is that of
-//! the rewrite or a later one, or the compare-and-swap would fail. So the choice has read j after step 2, and
-//! finds the new version at its second look at the latest. At its first look, too, or it would start over.
-//! Then it has read all rows after step 1: by the state that is.
+//! A choice reads the hints, then the limits, then the words, then the hints again, and starts over if they have
+//! changed. The first two it may have read for an earlier choice, and kept. Let a choice of row j count after step 3 has
+//! rewritten j. Then the word by which j was chosen is that of the rewrite or a later one, or the compare-and-swap would
+//! fail. So the choice has read j after step 2, and finds the new version at its second look at the hints. At its first
+//! one, too, or it would start over. Then it has read all limits and all words after step 1: by the state that is.
+//!
+//! While limits are being changed the hints say so, from before step 1 to step 2, and then nothing that was read of
+//! them is kept for another choice. So a process that dies in the middle of a change leaves none that goes by the limits of
+//! before for good: each choice reads them anew, until the next change is complete.
 //!
 //! Rows that take no requests are rewritten, too. If step 3 only looked at one and passed it over, it could
 //! come up right after, by a change that has seen nothing of this one; on machines that reorder a store and
@@ -28,8 +32,8 @@
 //!
 //! # Cost
 //!
-//! A choice pays nothing for the version: it has read the hints twice before there was one. A change
-//! pays one read-modify-write a row, and each choice that it overtakes is made once more.
+//! A choice pays two loads of the hints, whose line no request writes. A change pays one read-modify-write a row;
+//! each choice that it overtakes is made once more, and each lane works out once more what it keeps.
 //!
 //! A publication and the end of a request are no such changes: a choice that is under way may be made by
 //! the statistics and the counts of a moment ago. Nothing is promised of them but to choices that begin
@@ -61,8 +65,8 @@ impl Limits {
     }
 
     #[inline]
-    pub(crate) fn weight(self) -> f64 {
-        f64::from(f32::from_bits((self.0 >> 32) as u32))
+    pub(crate) fn weight(self) -> f32 {
+        f32::from_bits((self.0 >> 32) as u32)
     }
 
     #[inline]
@@ -75,31 +79,30 @@ impl Limits {
 pub(crate) const TOKEN_CAP: Field = Field::number("max_tokens").of_bits(32);
 
 /// Hints for a scan about all engines together, in one word:
-/// version 29 | the table has a cap 1 | an engine has a cap 1 | weights differ 1 | engine slots in use 32.
+/// version 30 | limits are being changed 1 | the table has a cap 1 | engine slots in use 32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Pod, Zeroable)]
 #[repr(transparent)]
 pub(crate) struct ScanHints(u64);
 
-const WEIGHTS_DIFFER: u64 = 1 << 32;
-const ANY_CAP: u64 = 1 << 33;
-const TOTAL_CAP: u64 = 1 << 34;
-const ONE_VERSION: u64 = 1 << 35;
+const TOTAL_CAP: u64 = 1 << 32;
+const CHANGING: u64 = 1 << 33;
+const ONE_VERSION: u64 = 1 << 34;
 
 impl ScanHints {
     pub(crate) const FIELD: Field = Field::new("hints", |found| {
         let hints = found.typed::<Self>();
         let in_use = hints.in_use();
-        let weights = match hints.weights_differ() {
-            true => "weights that differ",
-            false => "equal weights",
-        };
-        let caps = if hints.any_cap() { "caps" } else { "no cap" };
         let total = match hints.has_total_cap() {
             true => "the table has a cap",
             false => "the table has no cap",
         };
         let version = hints.version();
-        format!("{in_use} engine slots in use, {weights}, {caps}, {total}, version {version}")
+        let changing = if hints.is_changing() {
+            ", limits are being changed"
+        } else {
+            ""
+        };
+        format!("{in_use} engine slots in use, {total}{changing}, version {version}")
     });
 
     /// One more than the highest slot ever used.
@@ -108,25 +111,13 @@ impl ScanHints {
         self.0 as u32 as usize
     }
 
-    /// Whether two engines may have different weights. If not, loads compare as counts do.
-    #[inline]
-    pub(crate) fn weights_differ(self) -> bool {
-        self.0 & WEIGHTS_DIFFER != 0
-    }
-
-    /// Whether an engine may have a cap. If not, all that are active have room.
-    #[inline]
-    pub(crate) fn any_cap(self) -> bool {
-        self.0 & ANY_CAP != 0
-    }
-
     /// Whether the table as a whole has a cap.
     #[inline]
     pub(crate) fn has_total_cap(self) -> bool {
         self.0 & TOTAL_CAP != 0
     }
 
-    /// How many changes have made an engine more attractive, modulo 2^29.
+    /// How many changes have made an engine more attractive, modulo 2^30.
     pub(crate) fn version(self) -> u64 {
         self.0 / ONE_VERSION
     }
@@ -135,13 +126,23 @@ impl ScanHints {
         Self((self.0 & !u64::from(u32::MAX)) | in_use as u64)
     }
 
-    pub(crate) fn with_flags(self, weights_differ: bool, any_cap: bool) -> Self {
-        let flags = u64::from(weights_differ) * WEIGHTS_DIFFER + u64::from(any_cap) * ANY_CAP;
-        Self((self.0 & !(WEIGHTS_DIFFER | ANY_CAP)) | flags)
-    }
-
     pub(crate) fn with_total_cap(self, has_cap: bool) -> Self {
         Self((self.0 & !TOTAL_CAP) | (u64::from(has_cap) * TOTAL_CAP))
+    }
+
+    /// Whether limits of engines are being changed, so that nothing that is read of them may be kept. A process that
+    /// was killed while it changed them leaves it so until the next change.
+    #[inline]
+    pub(crate) fn is_changing(self) -> bool {
+        self.0 & CHANGING != 0
+    }
+
+    fn changing(self) -> Self {
+        Self(self.0 | CHANGING)
+    }
+
+    fn changed(self) -> Self {
+        Self((self.0 & !CHANGING).wrapping_add(ONE_VERSION))
     }
 
     fn next(self) -> Self {
@@ -197,8 +198,10 @@ impl<'a> Rows<'a> {
         tokens == 0 || after <= u64::from(self.max_tokens(engine))
     }
 
-    /// Writes an engine's limits. The caller rewrites the row next, which makes them visible.
+    /// Writes an engine's limits. The caller is the only one to change engines. It rewrites the row next, which makes
+    /// them visible, and [announces](Self::announce_limits) them then.
     pub(crate) fn set_limits(&self, engine: usize, limits: Limits, max_tokens: u32) {
+        self.update_hints(ScanHints::changing);
         // Relaxed, both: made visible by the Release of the rewrite that follows.
         self.token_caps[engine].store(max_tokens.into(), Ordering::Relaxed);
         self.limits[engine].store(limits, Ordering::Relaxed);
@@ -206,7 +209,6 @@ impl<'a> Rows<'a> {
 
     /// Makes a choice while no engine becomes more attractive. Makes it again if one did meanwhile:
     /// not a spin without bound, for then another process has completed a change.
-    #[inline]
     pub(crate) fn choose_while_unchanged<T>(&self, mut choose: impl FnMut() -> T) -> T {
         let mut hints = self.hints();
         loop {
@@ -244,20 +246,32 @@ impl<'a> Rows<'a> {
         is_there.then_some(rewritten.ok()).ok_or(Gone)
     }
 
-    /// A row has become more attractive: when this returns, no request is counted on another one by
-    /// what was before.
+    /// A row takes requests again: when this returns, no request is counted on another one by what was before.
     pub(crate) fn announce(&self, row: usize) {
-        self.announce_to(|other| other != row);
-    }
-
-    /// Any row may have become more attractive, or the caps of the table have changed.
-    pub(crate) fn announce_all(&self) {
-        self.announce_to(|_| true);
-    }
-
-    fn announce_to(&self, is_told: impl Fn(usize) -> bool) {
         self.update_hints(ScanHints::next);
-        for row in (0..self.in_use(self.hints())).filter(|&row| is_told(row)) {
+        self.rewrite_all(|other| other != row);
+    }
+
+    /// The limits of a row have changed: when this returns, no request is counted by what was before. The caller is
+    /// the only one to change engines.
+    pub(crate) fn announce_limits(&self, row: usize) {
+        self.update_hints(ScanHints::changed);
+        self.rewrite_all(|other| other != row);
+    }
+
+    /// The limits of any row or the caps of the table have changed: as [`announce_limits`](Self::announce_limits).
+    pub(crate) fn announce_all(&self) {
+        self.update_hints(ScanHints::changed);
+        self.rewrite_all(|_| true);
+    }
+
+    /// Has all lanes work out anew what they know of the limits. The caller is the only one to change engines.
+    pub(crate) fn outdate_terms(&self) {
+        self.update_hints(ScanHints::changed);
+    }
+
+    fn rewrite_all(&self, which: impl Fn(usize) -> bool) {
+        for row in (0..self.in_use(self.hints())).filter(|&row| which(row)) {
             let same = |word: Word| Some(word.state());
             // It names a state for each word, so it never gives up.
             let _ = self.counter.rewrite(row, same);

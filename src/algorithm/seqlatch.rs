@@ -106,11 +106,11 @@ impl<'a, const HEAD: usize> SeqLatch<'a, HEAD> {
         }
     }
 
-    /// Whether the engines of the last complete publication.
+    /// The number of the last complete publication with its bit, [`UNDER_PRESSURE`]; 0 if there was none.
     #[inline]
-    pub(crate) fn is_under_pressure(&self) -> bool {
-        // Relaxed: the bit is all that is read of the publication.
-        self.sequence.load(Ordering::Relaxed) & UNDER_PRESSURE != 0
+    pub(crate) fn publication(&self) -> u64 {
+        // Relaxed: nothing that was published is read by it.
+        self.sequence.load(Ordering::Relaxed)
     }
 
     /// Publishes the words, and whether an engine is under pressure. The caller must be the only publisher.
@@ -137,7 +137,8 @@ impl<'a, const HEAD: usize> SeqLatch<'a, HEAD> {
     }
 }
 
-const UNDER_PRESSURE: u64 = 1;
+/// The bit of a [publication](SeqLatch::publication) that its publisher has put on it.
+pub(crate) const UNDER_PRESSURE: u64 = 1;
 
 #[inline]
 fn number(sequence: u64) -> u64 {
@@ -169,7 +170,7 @@ mod tests {
         let latch = SeqLatch::<1>::new(&sequence, &words).unwrap();
         for n in 1..20 {
             latch.publish([n, n * n], n % 3 == 0);
-            assert_eq!(latch.is_under_pressure(), n % 3 == 0);
+            assert_eq!(latch.publication() & UNDER_PRESSURE != 0, n % 3 == 0);
             let read = latch.read(|copy| (load(&copy.head[0]), load(&copy.rest[0])));
             assert_eq!(read, Ok((n, n * n)));
         }

@@ -13,7 +13,7 @@ pub(crate) use evidence::witness_fields;
 pub(crate) use operation::{Amount, Intent};
 #[cfg(not(loom))]
 pub(crate) use row::MAX_TOKENS;
-pub(crate) use row::{BELOW_RANK, MAX_REQUESTS, RowState, TokenWord, Word};
+pub(crate) use row::{MAX_REQUESTS, RowState, TokenWord, Word};
 
 const TAG_BITS: u32 = 29;
 const LANE_BITS: u32 = 12;

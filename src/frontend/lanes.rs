@@ -4,11 +4,12 @@
 //! of this frontend and then needs no lock for it. Threads that find none share the lanes that are left,
 //! under a flag each.
 
+use crate::algorithm::lane_cell::LaneCell;
 use crate::algorithm::lifetime::{HandleCount, LaneUse, PermitCount};
 use crate::algorithm::owner::{self, Owner, THREAD_SLOTS, ThreadKey};
 use crate::algorithm::primitive::{AtomicU64, Ordering};
 use crate::algorithm::word::LaneId;
-use crate::frontend::choose::tie_break::LeastRecentlyChosen;
+use crate::frontend::choose::LaneMemory;
 use crate::frontend::thread;
 use crate::shm::layout::SHARED_LANES;
 use crossbeam_utils::{Backoff, CachePadded};
@@ -24,18 +25,18 @@ pub(crate) struct Lanes {
     /// How many of the lanes belong to a thread each.
     owned: usize,
     /// Where the thread in each slot may have its lane; the lane's owner says whether it has.
-    lane_of: Box<[AtomicU16; THREAD_SLOTS]>,
+    lane_of: [AtomicU16; THREAD_SLOTS],
     /// How many threads had ended when living ones were last found to own all lanes.
     all_owned: AtomicU64,
 }
 
-/// A lane of this process: who uses it now, and which engine is due at its next tie.
+/// A lane of this process: which thread uses it now, and what it remembers from choice to choice.
 #[derive(Debug)]
 pub(crate) struct Lane {
     id: LaneId,
     owner: Owner,
     usage: LaneUse,
-    tie_break: LeastRecentlyChosen,
+    memory: LaneCell<LaneMemory>,
 }
 
 /// A lane while one operation runs in it.
@@ -43,12 +44,12 @@ pub(crate) struct Lane {
 pub(crate) struct LaneGuard<'a>(&'a Lane);
 
 impl Lane {
-    pub(crate) fn new(id: LaneId, tie_break: LeastRecentlyChosen) -> Self {
+    pub(crate) fn new(id: LaneId, memory: LaneMemory) -> Self {
         Self {
             id,
             owner: Owner::new(),
             usage: LaneUse::new(),
-            tie_break,
+            memory: LaneCell::new(memory),
         }
     }
 }
@@ -59,10 +60,11 @@ impl<'a> LaneGuard<'a> {
         self.0.id
     }
 
-    /// Which engine is due at this lane's next tie.
-    #[inline]
-    pub(crate) fn tie_break(&self) -> &'a LeastRecentlyChosen {
-        &self.0.tie_break
+    /// Calls `act` with what the lane remembers. `act` begins no operation: it runs no code of the user's.
+    #[inline(always)]
+    pub(crate) fn with_memory<T>(&mut self, act: impl FnOnce(&mut LaneMemory) -> T) -> T {
+        // SAFETY: this guard is that its thread has entered the lane, and is borrowed for the call.
+        unsafe { self.0.memory.with(act) }
     }
 
     /// Counts a permit that was made in the operation.
@@ -97,7 +99,7 @@ impl Lanes {
         Self {
             owned: lanes.len().saturating_sub(SHARED_LANES),
             lanes,
-            lane_of: Box::new([const { AtomicU16::new(0) }; THREAD_SLOTS]),
+            lane_of: [const { AtomicU16::new(0) }; THREAD_SLOTS],
             all_owned: AtomicU64::new(u64::MAX),
         }
     }

@@ -4,6 +4,7 @@ use crate::algorithm::lifetime::retired::Retire;
 use crate::algorithm::lifetime::{HandleCount, LaneUse};
 use crate::algorithm::primitive::{AtomicPtr, AtomicU64, Ordering};
 use crate::error::{Error, Result};
+use crate::frontend::choose::LaneMemory;
 use crate::frontend::choose::tie_break::LeastRecentlyChosen;
 use crate::frontend::lanes::{Lane, LaneGuard, Lanes};
 use crate::shm::clock;
@@ -19,9 +20,6 @@ pub(crate) struct Membership {
     table: Table,
     slot: usize,
     lanes: Lanes,
-    /// Which engine is due at a tie when a load is computed by the user's own code, outside of any lane.
-    /// Threads that use it at once may miss each other's choices: that costs an engine a tie, now and then.
-    tie_break: LeastRecentlyChosen,
     /// Holding this is being alive.
     _lock: KeptLock,
     process: ProcessToken,
@@ -56,15 +54,18 @@ impl Membership {
             .wrapping_sub(1)
             .wrapping_add(slot as u64);
         let seed = |lane| joined.wrapping_add((lane * geometry.max_frontends) as u64);
-        let tie_break = |lane| LeastRecentlyChosen::new(geometry.max_engines, engines, seed(lane));
+        let max_engines = geometry.max_engines;
+        let memory = |lane| {
+            let tie_break = LeastRecentlyChosen::new(max_engines, engines, seed(lane));
+            LaneMemory::new(max_engines, tie_break)
+        };
         let lanes =
-            (0..geometry.lanes).map(|lane| Lane::new(registry.lane(slot, lane), tie_break(lane)));
+            (0..geometry.lanes).map(|lane| Lane::new(registry.lane(slot, lane), memory(lane)));
         Ok(Self {
             handles: HandleCount::new(),
             table: table.clone(),
             slot,
             lanes: Lanes::new(lanes),
-            tie_break: tie_break(geometry.lanes),
             _lock: lock,
             process,
             last_reap: AtomicU64::new(0),
@@ -84,11 +85,6 @@ impl Membership {
     #[inline]
     pub(crate) fn enter(&self) -> Option<LaneGuard<'_>> {
         (self.process.is_current()).then(|| self.lanes.enter())
-    }
-
-    /// Which engine is due at a tie when a load is computed by the user's own code.
-    pub(crate) fn tie_break(&self) -> &LeastRecentlyChosen {
-        &self.tie_break
     }
 
     /// Reaps, unless this process did so a moment ago. True if that freed something.

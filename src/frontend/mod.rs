@@ -17,6 +17,7 @@ pub use request::Request;
 use crate::algorithm::lifetime::retired::Retire;
 use crate::error::{Result, RouteError};
 use crate::frontend::choose::Chooser;
+use crate::frontend::choose::load::PolicyKey;
 use crate::frontend::lifetime::MembershipRef;
 use crate::frontend::membership::Membership;
 use crate::frontend::operation::{Operation, Placed};
@@ -42,6 +43,8 @@ use std::fmt;
 pub struct Frontend {
     membership: MembershipRef,
     policy: Policy,
+    /// The policy as a choice compares it.
+    key: PolicyKey,
 }
 
 impl fmt::Debug for Frontend {
@@ -80,6 +83,7 @@ impl Table {
         lifetime::give_back();
         Ok(Frontend {
             membership: MembershipRef::new(Membership::take(self)?),
+            key: PolicyKey::of(&Policy::default()),
             policy: Policy::default(),
         })
     }
@@ -100,6 +104,7 @@ impl Frontend {
     /// ```
     #[must_use = "the policy is that of the frontend that this returns"]
     pub fn with_policy(mut self, policy: Policy) -> Self {
+        self.key = PolicyKey::of(&policy);
         self.policy = policy;
         self
     }
@@ -131,7 +136,7 @@ impl Frontend {
     /// [`RouteError::Saturated`], [`RouteError::Unavailable`], [`RouteError::Forked`].
     #[inline]
     pub fn route(&self) -> Result<Permit, RouteError> {
-        match self.place_by_count(0) {
+        match self.place_anywhere(0) {
             Some(permit) => Ok(permit),
             None => self.or_reap(|| self.place_by_all(&Request::new())),
         }
@@ -208,13 +213,13 @@ impl Frontend {
         self.membership.slot()
     }
 
-    /// Places a request that may go anywhere, if only the counts have to be considered.
+    /// Places a request that may go anywhere. `None`: there is no room, or the policy has no terms.
     #[inline(always)] // a caller that knows the tokens makes half of it go away
-    fn place_by_count(&self, tokens: u32) -> Option<Permit> {
-        if !matches!(self.policy, Policy::InFlight { .. }) {
+    fn place_anywhere(&self, tokens: u32) -> Option<Permit> {
+        if !self.key.has_terms() {
             return None;
         }
-        let placed = Operation::begin(&self.membership)?.place_by_count(tokens)?;
+        let placed = Operation::begin(&self.membership)?.place_anywhere(&self.key, tokens)?;
         Some(self.permit(placed, tokens))
     }
 
@@ -247,7 +252,7 @@ impl Frontend {
 
     fn place(&self, request: &Request<'_>) -> Result<Permit, RouteError> {
         if request.goes_anywhere()
-            && let Some(permit) = self.place_by_count(request.tokens)
+            && let Some(permit) = self.place_anywhere(request.tokens)
         {
             return Ok(permit);
         }
@@ -293,18 +298,21 @@ impl Frontend {
         request: &Request<'_>,
         attempts: u32,
     ) -> Result<Option<Placed>, RouteError> {
-        let tie_break = self.membership.tie_break();
-        let chooser = Chooser::new(self.table(), policy, request, tie_break);
+        let Policy::Custom(load) = policy else {
+            return Ok(None);
+        };
+        let chooser = Chooser::new(self.table(), policy, request);
+        let last_chosen = |engine| {
+            // In a forked child, which is told so below, any number will do.
+            Operation::begin(&self.membership).map_or(0, |mut lane| lane.last_chosen(engine))
+        };
         let backoff = Backoff::new();
         for _ in 0..attempts {
-            let choice = chooser.choose();
+            let choice = chooser.choose_by_custom(load, last_chosen);
             // After the choice: in a child that was forked in the middle of it this is where it ends.
-            let operation = self.operation()?;
+            let mut operation = self.operation()?;
             let choice = choice.map_err(|no_choice| chooser.explain(no_choice, 1))?;
             if let Some(placed) = operation.place_chosen(&chooser, choice)? {
-                if chooser.was_tied() {
-                    tie_break.choose(choice.engine);
-                }
                 return Ok(Some(placed));
             }
             backoff.spin();
@@ -317,13 +325,8 @@ impl Frontend {
             return self.operation().map(|_| Vec::new());
         }
         // Check first, so that a hopeless batch does not displace others. If a race uses up the room in between,
-        // the permits that were collected are dropped. The check may call a custom policy, so no lane is entered.
-        let chooser = Chooser::new(
-            self.table(),
-            &self.policy,
-            request,
-            self.membership.tie_break(),
-        );
+        // the permits that were collected are dropped.
+        let chooser = Chooser::new(self.table(), &self.policy, request);
         let has_room = chooser.check_room(count);
         if !self.membership.is_ours() {
             return Err(RouteError::Forked);

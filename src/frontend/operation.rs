@@ -1,12 +1,14 @@
 //! One operation of a lane: a request is placed, gets other tokens, or is taken back.
 
+use crate::algorithm::counter::Counter;
 use crate::algorithm::lifetime::retired::Retire;
 use crate::algorithm::lifetime::{LaneUse, PermitCount};
 use crate::algorithm::place::{Choice, Refusal};
-use crate::algorithm::word::Amount;
+use crate::algorithm::word::{Amount, LaneId};
 use crate::error::Cap;
 use crate::error::RouteError;
-use crate::frontend::choose::Chooser;
+use crate::frontend::choose::load::{Loads, PolicyKey};
+use crate::frontend::choose::{Chooser, LaneMemory};
 use crate::frontend::lanes::LaneGuard;
 use crate::frontend::membership::Membership;
 use crate::frontend::policy::Policy;
@@ -35,75 +37,79 @@ impl<'a> Operation<'a> {
         Some(Self { membership, lane })
     }
 
-    /// Chooses an engine by the counts alone, which is nearly always right, and counts a request of so many
-    /// tokens on it. `None`, and nothing counted, if there is more to consider.
-    #[inline]
-    pub(crate) fn place_by_count(&self, tokens: u32) -> Option<Placed> {
-        // Two copies of the same code, of which the first knows that there are no tokens.
-        match tokens {
-            0 => self.place_tokens_by_count(0),
-            tokens => self.place_tokens_by_count(tokens),
-        }
-    }
-
-    #[inline(always)]
-    fn place_tokens_by_count(&self, tokens: u32) -> Option<Placed> {
-        let table = self.membership.table();
-        let rows = table.mapping().rows();
-        rows.counter.prepare(self.lane.id(), None);
-        let mut tied = false;
-        let engine = rows
-            .place(
-                self.lane.id(),
-                Amount::request(tokens),
-                #[inline(always)]
-                || {
-                    if table.mapping().latch().is_under_pressure() {
-                        return Err(());
+    /// Chooses an engine by a policy that has terms, and counts a request of so many tokens on it that may go anywhere.
+    /// `None`, and nothing counted, if there is none.
+    #[inline(always)] // a caller that knows the tokens makes half of it go away
+    pub(crate) fn place_anywhere(&mut self, policy: &PolicyKey, tokens: u32) -> Option<Placed> {
+        let loads = Loads::new(self.membership.table(), policy);
+        let id = self.lane.id();
+        let counter = &loads.rows().counter;
+        let lane = counter.prepare(id, None);
+        let engine = self.lane.with_memory(
+            #[inline(always)]
+            |memory| {
+                // One attempt without a loop, which nearly always succeeds.
+                if tokens == 0
+                    && let Some(choice) = memory.choose_shortly(&loads)
+                    && counter.attempt_in(lane, choice.engine(), choice.seen, Amount::request(0))
+                {
+                    if choice.is_tied() {
+                        memory.tie_break.choose(choice.engine());
                     }
-                    let last_chosen = self.lane.tie_break().numbers();
-                    let choice = rows.choose_by_count(last_chosen, tokens);
-                    let (choice, is_tied) = choice.ok_or(())?;
-                    tied = is_tied;
-                    Ok::<_, ()>(choice)
-                },
-            )
-            .ok()?;
-        Some(self.placed(engine, tied))
+                    return Some(choice.engine());
+                }
+                place_anywhere(id, memory, &loads, tokens)
+            },
+        )?;
+        Some(self.placed(engine))
     }
 
     /// Chooses an engine by all that counts, and counts a request on it.
     pub(crate) fn place(
-        &self,
+        &mut self,
         policy: &Policy,
         request: &Request<'_>,
     ) -> Result<Placed, RouteError> {
         let table = self.membership.table();
-        let chooser = Chooser::new(table, policy, request, self.lane.tie_break());
-        let placed =
-            table
-                .mapping()
-                .rows()
-                .place(self.lane.id(), Amount::request(request.tokens), || {
-                    chooser.choose()
-                });
+        let chooser = Chooser::new(table, policy, request);
+        let (id, rows) = (self.lane.id(), table.mapping().rows());
+        let placed = self.lane.with_memory(|memory| {
+            let placed = rows.place(id, Amount::request(request.tokens), || {
+                chooser.choose(memory)
+            });
+            placed.inspect(|choice| {
+                if choice.is_tied() {
+                    memory.tie_break.choose(choice.engine());
+                }
+            })
+        });
         match placed {
-            Ok(engine) => Ok(self.placed(engine, chooser.was_tied())),
+            Ok(choice) => Ok(self.placed(choice.engine())),
             Err(Refusal::AtTheTotal(full)) => Err(chooser.saturated(Cap::of_table(full), 1)),
             Err(Refusal::Unchosen(no_choice)) => Err(chooser.explain(no_choice, 1)),
         }
     }
 
+    /// A number for an engine, smaller the longer ago this lane chose it among equals.
+    pub(crate) fn last_chosen(&mut self, engine: usize) -> i32 {
+        (self.lane).with_memory(|memory| memory.tie_break.last_chosen(engine))
+    }
+
     /// Counts a request on an engine that was chosen before the lane was entered, if its word still stands.
     pub(crate) fn place_chosen(
-        &self,
+        &mut self,
         chooser: &Chooser<'_>,
         choice: Choice,
     ) -> Result<Option<Placed>, RouteError> {
         let rows = self.membership.table().mapping().rows();
         let change = Amount::request(chooser.tokens());
         match rows.place_chosen(self.lane.id(), change, choice) {
-            Ok(engine) => Ok(Some(self.placed(engine, false))),
+            Ok(choice) => {
+                if choice.is_tied() {
+                    (self.lane).with_memory(|memory| memory.tie_break.choose(choice.engine()));
+                }
+                Ok(Some(self.placed(choice.engine())))
+            }
             Err(Refusal::AtTheTotal(full)) => Err(chooser.saturated(Cap::of_table(full), 1)),
             // Asked again: the word has changed.
             Err(Refusal::Unchosen(())) => Ok(None),
@@ -111,10 +117,7 @@ impl<'a> Operation<'a> {
     }
 
     #[inline]
-    fn placed(&self, engine: usize, tied: bool) -> Placed {
-        if tied {
-            self.lane.tie_break().choose(engine);
-        }
+    fn placed(&self, engine: usize) -> Placed {
         let count = self.lane.add_permit();
         Placed { engine, count }
     }
@@ -151,13 +154,13 @@ impl<'a> Operation<'a> {
     /// Takes a request off its engine.
     #[inline]
     pub(crate) fn finish(&self, engine: usize, tokens: u32) {
-        let table = self.membership.table();
-        let counter = table.mapping().counter();
-        counter.prepare(self.lane.id(), Some(engine));
-        // Two copies of the same code, of which the first knows that there are no tokens.
-        match tokens {
-            0 => counter.add(self.lane.id(), engine, Amount::request(0).negated()),
-            tokens => counter.add(self.lane.id(), engine, Amount::request(tokens).negated()),
+        let (counter, id) = (self.membership.table().mapping().counter(), self.lane.id());
+        let lane = counter.prepare(id, Some(engine));
+        let change = Amount::request(0).negated();
+        // One attempt without a loop, which nearly always succeeds: with a loop around it a compiler keeps too much at
+        // hand.
+        if tokens > 0 || !counter.attempt_in(lane, engine, counter.load(engine), change) {
+            finish_after_all(counter, id, engine, tokens);
         }
     }
 
@@ -172,4 +175,42 @@ impl<'a> Operation<'a> {
         let counter = self.membership.table().mapping().counter();
         counter.count_refusal(self.lane.id(), reason);
     }
+}
+
+/// Takes a request of so many tokens off its engine, as the lane `id`.
+#[inline(never)]
+fn finish_after_all(counter: &Counter<'_>, id: LaneId, engine: usize, tokens: u32) {
+    counter.add(id, engine, Amount::request(tokens).negated());
+}
+
+/// Counts a request that may go anywhere, as the lane `id`. Returns the engine.
+#[inline(never)]
+fn place_anywhere(
+    id: LaneId,
+    memory: &mut LaneMemory,
+    loads: &Loads<'_>,
+    tokens: u32,
+) -> Option<usize> {
+    // Two copies of the same code, of which the first knows that there are no tokens.
+    let placed = match tokens {
+        0 => place_tokens_anywhere(id, memory, loads, 0),
+        tokens => place_tokens_anywhere(id, memory, loads, tokens),
+    };
+    placed.map(|choice| {
+        if choice.is_tied() {
+            memory.tie_break.choose(choice.engine());
+        }
+        choice.engine()
+    })
+}
+
+#[inline(always)]
+fn place_tokens_anywhere(
+    id: LaneId,
+    memory: &mut LaneMemory,
+    loads: &Loads<'_>,
+    tokens: u32,
+) -> Option<Choice> {
+    let choose = || memory.choose_anywhere(loads, tokens).ok_or(());
+    loads.rows().place(id, Amount::request(tokens), choose).ok()
 }

@@ -14,7 +14,8 @@ use std::time::Duration;
 /// to the one that this frontend has chosen least recently.
 ///
 /// With every policy but [`Custom`](Self::Custom) a snapshot can raise an engine's load above its count, never
-/// lower it, and a snapshot that is older than `stale_after` counts as absent.
+/// lower it, and a snapshot that is older than `stale_after` counts as absent. Loads are 32-bit floats: two that differ
+/// by less than one part in eight million may count as equal.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum Policy {

@@ -71,12 +71,6 @@ impl<'a> Request<'a> {
         self
     }
 
-    /// Whether it asks for nothing.
-    #[inline]
-    pub(crate) fn is_plain(&self) -> bool {
-        self.tokens == 0 && self.goes_anywhere()
-    }
-
     /// Whether it has no say in where it goes.
     #[inline]
     pub(crate) fn goes_anywhere(&self) -> bool {

@@ -64,9 +64,8 @@ impl EngineStats {
     }
 
     /// How much slower its queue drains for want of cache.
-    #[inline]
-    pub(crate) fn pressure(&self) -> f64 {
-        6.0 * (f64::from(self.kv_usage) - 0.5).max(0.0)
+    pub(crate) fn pressure(&self) -> f32 {
+        6.0 * (self.kv_usage - 0.5).max(0.0)
     }
 }
 

@@ -53,13 +53,13 @@ impl Table {
         engine.check()?;
         let _changer = self.change_engines()?;
         let slot = self.put(&engine)?;
-        self.engines().have_changed(slot);
+        self.engines().rows().announce_limits(slot);
         // No other process gives slots new engines meanwhile: this is the only changer.
         Ok(self.engines().id(slot))
     }
 
     /// Puts an engine into a slot and has it take requests. The caller is the only one to change engines, and
-    /// says [that they have changed](crate::table::engines::Engines::have_changed) next.
+    /// [announces](crate::algorithm::rows::Rows::announce_limits) that next.
     pub(crate) fn put(&self, engine: &Engine) -> Result<usize> {
         let engines = self.engines();
         let max_engines = self.header().geometry.max_engines;
@@ -103,7 +103,8 @@ impl Table {
     pub fn remove(&self, engine: impl Into<EngineSelector>) -> Result<u32> {
         let _changer = self.change_engines()?;
         let before = self.move_to(engine.into(), RowState::Removed)?;
-        self.engines().renew_flags();
+        // Its weight and its caps have no say any more.
+        self.engines().rows().outdate_terms();
         Ok(before.value())
     }
 
@@ -286,7 +287,7 @@ impl Table {
         engines.configure(engine, &limits);
         // A choice by the old limits must not count after this.
         engines.rewrite(engine, |word| Some(word.state()));
-        engines.have_changed(engine);
+        engines.rows().announce_limits(engine);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 
 use crate::algorithm::primitive::Ordering;
 use crate::algorithm::rows::{Limits, Rows, ScanHints};
-use crate::algorithm::word::{MAX_REQUESTS, RowState, Word};
+use crate::algorithm::word::{RowState, Word};
 use crate::shm::Mapping;
 use crate::shm::layout::EngineRecord;
 use crate::table::engine::Engine;
@@ -110,50 +110,17 @@ impl<'a> Engines<'a> {
         (self.rows()).update_hints(|hints| hints.with_in_use(hints.in_use().max(slot + 1)));
     }
 
-    /// Sets an engine's limits. The caller rewrites the row next, and calls
-    /// [`have_changed`](Self::have_changed) then.
+    /// Sets an engine's limits. The caller rewrites the row next, and announces them then.
     pub(crate) fn configure(&self, slot: usize, engine: &Engine) {
-        let differs = |other: usize| self.limits(other).weight() as f32 != engine.weight;
-        let weights_differ = self.slots().filter(|&other| other != slot).any(differs);
-        let is_capped = has_cap(engine.max_in_flight, engine.max_tokens);
-        // Before the rewrite: a scan that sees the rewrite must not go by counts alone if that is not enough any more.
-        self.rows().update_hints(|hints| {
-            hints.with_flags(
-                hints.weights_differ() || weights_differ,
-                hints.any_cap() || is_capped,
-            )
-        });
         let limits = Limits::new(engine.weight, engine.max_in_flight);
         (self.rows()).set_limits(slot, limits, engine.max_tokens);
-    }
-
-    /// The limits or the state of an engine have changed, and its row was rewritten: when this returns,
-    /// all choices are made by them. The caller is the only one to change engines.
-    pub(crate) fn have_changed(&self, slot: usize) {
-        self.renew_flags();
-        self.rows().announce(slot);
-    }
-
-    /// Recomputes the flags from all engines, and clears those that no longer apply.
-    pub(crate) fn renew_flags(&self) {
-        let weight = |slot: usize| self.limits(slot).weight();
-        let first = self.slots().next().map(weight);
-        let weights_differ = self.slots().any(|slot| Some(weight(slot)) != first);
-        let is_capped = |slot| has_cap(self.limits(slot).max_in_flight(), self.max_tokens(slot));
-        let any_cap = self.slots().any(is_capped);
-        (self.rows()).update_hints(|hints| hints.with_flags(weights_differ, any_cap));
-    }
-
-    /// The slots that have an engine.
-    fn slots(&self) -> impl Iterator<Item = usize> {
-        (0..self.in_use()).filter(|&slot| self.word(slot).state() != RowState::Removed)
     }
 
     /// The engine in a slot, as it was added.
     pub(crate) fn read(&self, slot: usize) -> Engine {
         let limits = self.limits(slot);
         Engine::named(self.name(slot))
-            .weight(limits.weight() as f32)
+            .weight(limits.weight())
             .max_in_flight(limits.max_in_flight())
             .max_tokens(self.max_tokens(slot))
     }
@@ -173,8 +140,4 @@ impl<'a> Engines<'a> {
     fn record(&self, slot: usize) -> &'a EngineRecord {
         &self.mapping.engines()[slot]
     }
-}
-
-fn has_cap(max_in_flight: u32, max_tokens: u32) -> bool {
-    max_in_flight < MAX_REQUESTS || max_tokens < u32::MAX
 }

@@ -379,13 +379,14 @@ impl Options {
 
     /// Puts the engines into a table that no other process can see yet.
     fn fill(&self, mapping: &Mapping) {
-        mapping.rows().set_total_caps(self.total_caps());
         mapping.control().configured.complete(self);
         let engines = Engines::of(mapping);
         for (slot, engine) in self.engines.iter().enumerate() {
             engines.write(slot, engine);
             engines.rewrite(slot, |_| Some(RowState::Active));
         }
+        // After the limits, which it announces, too.
+        mapping.rows().set_total_caps(self.total_caps());
     }
 }
 

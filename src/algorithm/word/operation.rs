@@ -69,7 +69,8 @@ impl Intent {
 
     #[inline]
     pub(crate) fn active(row: usize, tag: Tag) -> Self {
-        Self(ACTIVE | ((row as u64 & ROW_MASK) << TAG_BITS) | tag.0)
+        debug_assert!(row as u64 <= ROW_MASK, "no table has so many rows");
+        Self(ACTIVE | ((row as u64) << TAG_BITS) | tag.0)
     }
 
     /// The row and tag, if there is an operation.

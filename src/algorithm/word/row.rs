@@ -19,9 +19,6 @@ const VALUE_SHIFT: u32 = LANE_SHIFT + LANE_BITS;
 const STATE_SHIFT: u32 = VALUE_SHIFT + VALUE_BITS;
 const VALUE_MASK: u64 = (1 << VALUE_BITS) - 1;
 
-/// The bits below a [`Word::rank`].
-pub(crate) const BELOW_RANK: i64 = (1 << VALUE_SHIFT) - 1;
-
 /// The most requests that one row can count.
 pub(crate) const MAX_REQUESTS: u32 = (1 << VALUE_BITS) - 1;
 /// The most tokens that one row can count.
@@ -91,11 +88,42 @@ impl Word {
         self.lane() == lane && self.tag() == tag
     }
 
-    /// A number by which words can be compared, with room below it for another: the less is in
-    /// flight, the smaller, and those that are not active come after those that are.
+    /// Returns the requests in flight if the row takes more, and a number above [`MAX_REQUESTS`] if it does
+    /// not. So one comparison with a cap says both: [`has_room`](Self::has_room).
     #[inline]
-    pub(crate) fn rank(self) -> i64 {
-        (self.0 & !(BELOW_RANK as u64)) as i64
+    pub(crate) fn occupancy(self) -> i32 {
+        self.rank() + Self::OCCUPANCY_OF_RANK
+    }
+
+    /// What an occupancy is more than a rank.
+    pub(crate) const OCCUPANCY_OF_RANK: i32 = 1 << (VALUE_BITS + 1);
+
+    /// Returns a number by which words can be compared: the less is in flight, the smaller; those of rows that take
+    /// no requests are above [`MOST_RANK`](Self::MOST_RANK).
+    #[inline]
+    pub(crate) fn rank(self) -> i32 {
+        (self.0 as i64 >> VALUE_SHIFT) as i32
+    }
+
+    /// Returns the upper half of its bits, which has the rank.
+    #[inline]
+    pub(crate) fn upper_half(self) -> i32 {
+        (self.0 >> 32) as i32
+    }
+
+    /// By how much the upper half has to be shifted to be the rank.
+    pub(crate) const RANK_SHIFT: i32 = VALUE_SHIFT as i32 - 32;
+
+    /// How many bits are below a rank.
+    pub(crate) const BELOW_RANK: u32 = VALUE_SHIFT;
+
+    /// The rank of a row that takes one more request, and then none.
+    pub(crate) const MOST_RANK: i32 = (-1 << VALUE_BITS) - 2;
+
+    /// Whether the row takes requests, and counts less than `cap`, which is [`MAX_REQUESTS`] at most.
+    #[inline]
+    pub(crate) fn has_room(self, cap: i32) -> bool {
+        self.occupancy() < cap
     }
 
     /// This word after `change`, written by the operation `tag` of `lane`.
@@ -191,20 +219,20 @@ mod tests {
         }
 
         #[test]
-        fn ranks_order_active_words_by_their_value_and_others_after_them(
-            values in (0..=MAX_REQUESTS, 0..=MAX_REQUESTS),
-            lanes in (0..=MAX_LANES as u16, 0..=MAX_LANES as u16),
+        fn an_occupancy_is_the_count_of_a_row_that_takes_requests_and_above_all_caps_otherwise(
+            value in 0..=MAX_REQUESTS,
+            lane in 0..=MAX_LANES as u16,
             operation: u64,
         ) {
-            let word = |value: u32, state, lane| {
-                Word::pack(value.into(), state, LaneId(lane), Tag::of(operation))
-            };
-            let one = word(values.0, RowState::Active, lanes.0);
-            let other = word(values.1, RowState::Active, lanes.1);
-            prop_assert_eq!(one.rank().cmp(&other.rank()), values.0.cmp(&values.1));
-            prop_assert_eq!(one.rank() & BELOW_RANK, 0);
+            let word = |state| Word::pack(value.into(), state, LaneId(lane), Tag::of(operation));
+            let active = word(RowState::Active);
+            prop_assert_eq!(active.occupancy(), value as i32);
+            prop_assert_eq!(active.rank() <= Word::MOST_RANK, value < MAX_REQUESTS);
+            prop_assert_eq!(Word::MOST_RANK - active.rank(), MAX_REQUESTS as i32 - 1 - value as i32);
             for state in [RowState::Removed, RowState::Draining, RowState::Down] {
-                prop_assert!(word(values.1, state, lanes.1).rank() > one.rank());
+                prop_assert!(word(state).occupancy() > MAX_REQUESTS as i32);
+                prop_assert!(!word(state).has_room(MAX_REQUESTS as i32));
+                prop_assert!(word(state).rank() > Word::MOST_RANK);
             }
         }
 

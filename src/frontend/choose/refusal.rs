@@ -1,7 +1,8 @@
 //! Why a request is refused, and whether waiting can help.
 
+use super::single::Admission;
 use super::{Chooser, NoChoice};
-use crate::algorithm::total::Taken;
+use crate::algorithm::total::{Full, Taken};
 use crate::algorithm::word::RowState;
 use crate::error::{Cap, RouteError, Unavailable};
 
@@ -48,10 +49,32 @@ impl Chooser<'_> {
             return Ok(());
         };
         // If even one has no place, it is the reason for that which counts.
-        Err(match self.choose() {
-            Ok(_) => self.saturated(cap, count),
-            Err(no_choice) => self.explain(no_choice, count),
+        Err(match self.refusal() {
+            None => self.saturated(cap, count),
+            Some(no_choice) => self.explain(no_choice, count),
         })
+    }
+
+    /// Why no engine may take the request, as of now. `None`: one may.
+    #[cold]
+    pub(super) fn refusal(&self) -> Option<NoChoice> {
+        if let Some(engine) = self.request.pin {
+            return self.pinned(engine).err();
+        }
+        let mut reason = NoChoice::AllClosed;
+        for engine in 0..self.engines.in_use() {
+            match (self.admits(engine), reason) {
+                (Admission::Open(_), _) => return None,
+                (Admission::AtItsCap(Full::Tokens), _) => {
+                    reason = NoChoice::AtTheirCaps(Full::Tokens);
+                }
+                (Admission::AtItsCap(full), NoChoice::AllClosed) => {
+                    reason = NoChoice::AtTheirCaps(full);
+                }
+                (Admission::AtItsCap(_) | Admission::Closed, _) => {}
+            }
+        }
+        Some(reason)
     }
 
     /// That `count` requests like this one were refused by that cap, or by one that they are too large for.

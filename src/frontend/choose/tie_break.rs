@@ -15,27 +15,25 @@
 
 use crate::algorithm::scan::{ENGINE_BITS, TURN_BITS, turn as number};
 use crate::shm::layout::MAX_ENGINES;
-use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{array, fmt};
 
-/// When each engine was chosen last, for one lane. Only used by the lane's holder, so its atomics
-/// are all Relaxed: whatever hands the lane on orders one holder after the other.
+/// When each engine was chosen last, for one lane.
 pub(crate) struct LeastRecentlyChosen {
-    turn: AtomicU64,
+    turn: u32,
     /// A [`turn`](crate::algorithm::scan::turn) for each engine.
-    chosen: Box<[AtomicU64]>,
-    random: AtomicU64,
+    chosen: Box<[[i32; 8]]>,
+    random: u64,
 }
 
 /// The turns of an order to start with: far more than engines, so that two hardly ever share one.
-const FIRST_TURN_BITS: u32 = 24;
-const LAST_TURN: u64 = (1 << TURN_BITS) - 1;
+const FIRST_TURN_BITS: u32 = 17;
+const LAST_TURN: u32 = (1 << TURN_BITS) - 1;
 const _: () = assert!(MAX_ENGINES <= 1 << ENGINE_BITS);
 
 /// Says the turn, not the thousands of numbers behind it.
 impl fmt::Debug for LeastRecentlyChosen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "turn {}", self.turn.load(Ordering::Relaxed))
+        write!(f, "turn {}", self.turn)
     }
 }
 
@@ -51,71 +49,69 @@ impl LeastRecentlyChosen {
         let (scatter, start) = (seed / count as u64, (seed % count as u64) as usize);
         let mut order: Vec<usize> = (0..count).collect();
         order.sort_unstable_by_key(|&engine| mix(mix(scatter) ^ engine as u64));
-        let scattered =
-            |engine: usize| mix(mix(!seed) ^ engine as u64) >> (u64::BITS - FIRST_TURN_BITS);
-        let chosen: Box<[AtomicU64]> = (0..max_engines)
-            .map(|engine| AtomicU64::new(number(scattered(engine), engine)))
+        let scattered = |engine: usize| {
+            (mix(mix(!seed) ^ engine as u64) >> (u64::BITS - FIRST_TURN_BITS)) as u32
+        };
+        let mut chosen: Box<[[i32; 8]]> = (0..max_engines.div_ceil(8))
+            .map(|eight| {
+                let engines = array::from_fn(|place| 8 * eight + place);
+                engines.map(|engine| number(scattered(engine), engine))
+            })
             .collect();
         // The engines that are there share the turns that they were given, in the order of the seed.
-        let mut shared: Vec<u64> = (0..count).map(scattered).collect();
+        let mut shared: Vec<u32> = (0..count).map(scattered).collect();
         shared.sort_unstable();
         for (place, &engine) in order.iter().enumerate() {
-            if let Some(chosen) = chosen.get(engine) {
-                let turn = shared[(place + count - start) % count];
-                chosen.store(number(turn, engine), Ordering::Relaxed);
+            if let Some(chosen) = chosen.as_flattened_mut().get_mut(engine) {
+                *chosen = number(shared[(place + count - start) % count], engine);
             }
         }
         Self {
-            turn: AtomicU64::new(1 << FIRST_TURN_BITS),
+            turn: 1 << FIRST_TURN_BITS,
             chosen,
-            random: AtomicU64::new(mix(seed) | 1), // never 0
+            random: mix(seed) | 1, // never 0
         }
     }
 
-    /// A number for each engine, smaller the longer ago it was chosen; no two are equal.
+    /// A number for each engine, eight by eight, smaller the longer ago it was chosen; no two are equal.
     #[inline]
-    pub(crate) fn numbers(&self) -> &[AtomicU64] {
+    pub(crate) fn turns(&self) -> &[[i32; 8]] {
         &self.chosen
     }
 
     /// The number of one engine.
-    #[inline]
-    pub(crate) fn last_chosen(&self, engine: usize) -> u64 {
-        self.chosen[engine].load(Ordering::Relaxed)
+    pub(crate) fn last_chosen(&self, engine: usize) -> i32 {
+        self.chosen.as_flattened()[engine]
     }
 
     /// The engine was chosen.
     #[inline]
-    pub(crate) fn choose(&self, engine: usize) {
-        let turn = self.turn.load(Ordering::Relaxed) + 1;
-        if turn >= LAST_TURN {
+    pub(crate) fn choose(&mut self, engine: usize) {
+        if self.turn >= LAST_TURN {
             self.start_over();
-            return self.choose(engine);
         }
-        self.turn.store(turn, Ordering::Relaxed);
-        self.chosen[engine].store(number(turn, engine), Ordering::Relaxed);
+        self.turn += 1;
+        self.chosen.as_flattened_mut()[engine] = number(self.turn, engine);
     }
 
-    /// Halves all turns, after half a minute of choices at full speed: the order stays, but that
-    /// engines chosen one right after the other may become equal, and then the first comes first,
-    /// once.
+    /// Halves all turns, once in a quarter of a million choices among equals: the order stays, but that engines chosen one
+    /// right after the other may become equal, and then the first comes first, once.
     #[cold]
-    fn start_over(&self) {
-        for (engine, chosen) in self.chosen.iter().enumerate() {
-            let turn = chosen.load(Ordering::Relaxed) >> ENGINE_BITS;
-            chosen.store(number(turn / 2, engine), Ordering::Relaxed);
+    fn start_over(&mut self) {
+        for (engine, chosen) in self.chosen.as_flattened_mut().iter_mut().enumerate() {
+            *chosen = number((*chosen >> ENGINE_BITS) as u32 / 2, engine);
         }
-        self.turn.store(LAST_TURN / 2, Ordering::Relaxed);
+        self.turn = LAST_TURN / 2;
     }
 
     /// A number below `bound`, or 0: xorshift64* (Vigna, "An experimental exploration of Marsaglia's
     /// xorshift generators, scrambled", 2016).
-    pub(crate) fn random(&self, bound: usize) -> usize {
-        let mut x = self.random.load(Ordering::Relaxed);
+    pub(crate) fn random(&mut self, bound: usize) -> usize {
+        let mut x = self.random;
         x ^= x >> 12;
         x ^= x << 25;
         x ^= x >> 27;
-        self.random.store(x, Ordering::Relaxed);
+        self.random = x;
         let high = x.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
         ((high * bound as u64) >> 32) as usize
     }
@@ -135,7 +131,7 @@ mod tests {
     use super::*;
 
     /// The least recently chosen of `tied`, which is then chosen.
-    fn pick(turns: &LeastRecentlyChosen, tied: &[usize]) -> usize {
+    fn pick(turns: &mut LeastRecentlyChosen, tied: &[usize]) -> usize {
         let engine = *tied.iter().min_by_key(|e| turns.last_chosen(**e)).unwrap();
         turns.choose(engine);
         engine
@@ -143,21 +139,21 @@ mod tests {
 
     #[test]
     fn c7_engines_behind_a_gap_win_no_more_often() {
-        let turns = LeastRecentlyChosen::new(8, 8, 3);
+        let mut turns = LeastRecentlyChosen::new(8, 8, 3);
         let mut wins = [0; 8];
         for _ in 0..300 {
-            wins[pick(&turns, &[0, 1, 7])] += 1;
+            wins[pick(&mut turns, &[0, 1, 7])] += 1;
         }
         assert_eq!(wins, [100, 100, 0, 0, 0, 0, 0, 100]);
     }
 
     #[test]
     fn c7_ties_among_sets_that_take_turns_favour_none() {
-        let turns = LeastRecentlyChosen::new(8, 8, 0);
+        let mut turns = LeastRecentlyChosen::new(8, 8, 0);
         let mut wins = [0; 8];
         for _ in 0..300 {
-            wins[pick(&turns, &[0, 1, 2])] += 1;
-            wins[pick(&turns, &[4, 5])] += 1;
+            wins[pick(&mut turns, &[0, 1, 2])] += 1;
+            wins[pick(&mut turns, &[4, 5])] += 1;
         }
         assert_eq!(wins, [100, 100, 100, 0, 150, 150, 0, 0]);
     }
@@ -167,7 +163,7 @@ mod tests {
         for first in [0, 4, 400] {
             let mut wins = [0; 4];
             for number in first..first + 4 {
-                wins[pick(&LeastRecentlyChosen::new(4, 4, number), &[0, 1, 2, 3])] += 1;
+                wins[pick(&mut LeastRecentlyChosen::new(4, 4, number), &[0, 1, 2, 3])] += 1;
             }
             assert_eq!(wins, [1; 4]);
         }
@@ -178,7 +174,7 @@ mod tests {
         for tied in [&[0, 1, 2, 3][..], &[0, 7], &[1, 2, 6]] {
             let mut wins = [0_usize; 8];
             for number in 0..3000 {
-                wins[pick(&LeastRecentlyChosen::new(8, 8, number), tied)] += 1;
+                wins[pick(&mut LeastRecentlyChosen::new(8, 8, number), tied)] += 1;
             }
             let fair = 3000 / tied.len();
             let all = tied
@@ -193,7 +189,10 @@ mod tests {
         for before in [0, 1, 3] {
             let mut wins = [0_usize; 4];
             for seed in 0..4000 {
-                wins[pick(&LeastRecentlyChosen::new(64, before, seed), &[0, 1, 2, 3])] += 1;
+                wins[pick(
+                    &mut LeastRecentlyChosen::new(64, before, seed),
+                    &[0, 1, 2, 3],
+                )] += 1;
             }
             assert!(
                 wins.iter().all(|n| n.abs_diff(1000) < 120),
@@ -204,19 +203,19 @@ mod tests {
 
     #[test]
     fn c7_ties_stay_fair_when_turns_start_over() {
-        let turns = LeastRecentlyChosen::new(4, 4, 0);
-        turns.turn.store(LAST_TURN - 10, Ordering::Relaxed);
+        let mut turns = LeastRecentlyChosen::new(4, 4, 0);
+        turns.turn = LAST_TURN - 10;
         let mut wins = [0_usize; 4];
         for _ in 0..400 {
-            wins[pick(&turns, &[0, 1, 2, 3])] += 1;
+            wins[pick(&mut turns, &[0, 1, 2, 3])] += 1;
         }
         assert!(wins.iter().all(|wins| wins.abs_diff(100) <= 2), "{wins:?}");
-        assert!(turns.turn.load(Ordering::Relaxed) < LAST_TURN);
+        assert!(turns.turn < LAST_TURN);
     }
 
     #[test]
     fn random_numbers_are_below_their_bound_and_spread() {
-        let turns = LeastRecentlyChosen::new(1, 0, u64::MAX);
+        let mut turns = LeastRecentlyChosen::new(1, 0, u64::MAX);
         let mut seen = [0; 5];
         for _ in 0..5000 {
             seen[turns.random(5)] += 1;

@@ -167,8 +167,8 @@ impl Table {
         let added = new
             .into_iter()
             .try_for_each(|engine| self.put(engine).map(drop));
-        // In any case: a process that was killed half-way may have come to a part of the changes only.
-        engines.renew_flags();
+        // In any case: a process that was killed half-way may have come to a part of the changes only. This announces
+        // the limits, too.
         engines.rows().set_total_caps(options.total_caps());
         added?;
         configured.complete(options);
