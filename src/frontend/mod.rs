@@ -21,6 +21,7 @@ use crate::frontend::choose::load::PolicyKey;
 use crate::frontend::lifetime::MembershipRef;
 use crate::frontend::membership::Membership;
 use crate::frontend::operation::{Operation, Placed};
+use crate::frontend::policy::Load;
 use crate::table::Table;
 use crate::table::refusals::reason_of;
 use crossbeam_utils::Backoff;
@@ -262,30 +263,26 @@ impl Frontend {
     /// Places a request by all that counts.
     fn place_by_all(&self, request: &Request<'_>) -> Result<Permit, RouteError> {
         let placed = match self.policy {
-            Policy::Custom(_) => self.place_by_custom(request)?,
-            _ => self.operation()?.place(&self.policy, request)?,
+            Policy::Custom(ref load) => self.place_by_custom(load, request)?,
+            _ => self.operation()?.place(&self.key, request)?,
         };
         Ok(self.permit(placed, request.tokens))
     }
 
     /// Places a request by a load of the user's own, which is computed while no lane is entered: that code
     /// may end permits, route by another policy, or fork.
-    fn place_by_custom(&self, request: &Request<'_>) -> Result<Placed, RouteError> {
+    fn place_by_custom(&self, load: &Load, request: &Request<'_>) -> Result<Placed, RouteError> {
         /// How often the user's code is called anew. It may itself change the engine that it is about to
         /// choose, at each call: then only remembered loads come to an end.
         const ASKED_ANEW: u32 = 16;
-        match self.try_custom(&self.policy, request, ASKED_ANEW)? {
-            Some(placed) => Ok(placed),
-            None => self.place_by_custom_as_remembered(request),
+        if let Some(placed) = self.try_custom(load, request, ASKED_ANEW)? {
+            return Ok(placed);
         }
-    }
-
-    fn place_by_custom_as_remembered(&self, request: &Request<'_>) -> Result<Placed, RouteError> {
-        let policy = self.policy.remembering();
+        let load = load.remembering();
         loop {
             // Each load is asked for once at most, so in the end an attempt only fails because another
             // operation took effect: not a spin without bound.
-            if let Some(placed) = self.try_custom(&policy, request, u32::MAX)? {
+            if let Some(placed) = self.try_custom(&load, request, u32::MAX)? {
                 return Ok(placed);
             }
         }
@@ -294,14 +291,11 @@ impl Frontend {
     /// Makes so many attempts. `None` if all of them were overtaken.
     fn try_custom(
         &self,
-        policy: &Policy,
+        load: &Load,
         request: &Request<'_>,
         attempts: u32,
     ) -> Result<Option<Placed>, RouteError> {
-        let Policy::Custom(load) = policy else {
-            return Ok(None);
-        };
-        let chooser = Chooser::new(self.table(), policy, request);
+        let chooser = Chooser::new(self.table(), &self.key, request);
         let last_chosen = |engine| {
             // In a forked child, which is told so below, any number will do.
             Operation::begin(&self.membership).map_or(0, |mut lane| lane.last_chosen(engine))
@@ -326,7 +320,7 @@ impl Frontend {
         }
         // Check first, so that a hopeless batch does not displace others. If a race uses up the room in between,
         // the permits that were collected are dropped.
-        let chooser = Chooser::new(self.table(), &self.policy, request);
+        let chooser = Chooser::new(self.table(), &self.key, request);
         let has_room = chooser.check_room(count);
         if !self.membership.is_ours() {
             return Err(RouteError::Forked);

@@ -11,7 +11,6 @@ use crate::frontend::choose::load::{Loads, PolicyKey};
 use crate::frontend::choose::{Chooser, LaneMemory};
 use crate::frontend::lanes::LaneGuard;
 use crate::frontend::membership::Membership;
-use crate::frontend::policy::Policy;
 use crate::frontend::request::Request;
 use std::ptr::NonNull;
 
@@ -67,7 +66,7 @@ impl<'a> Operation<'a> {
     /// Chooses an engine by all that counts, and counts a request on it.
     pub(crate) fn place(
         &mut self,
-        policy: &Policy,
+        policy: &PolicyKey,
         request: &Request<'_>,
     ) -> Result<Placed, RouteError> {
         let table = self.membership.table();

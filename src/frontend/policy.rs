@@ -133,25 +133,6 @@ impl Policy {
         Self::Custom(Load(Arc::new(load)))
     }
 
-    /// This policy, for one request: a custom load is asked for once an engine, and remembered.
-    pub(crate) fn remembering(&self) -> Self {
-        let Self::Custom(Load(load)) = self else {
-            return self.clone();
-        };
-        let load = Arc::clone(load);
-        let remembered = Mutex::new(HashMap::new());
-        Self::custom(move |engine| {
-            // Not locked while the user's code runs. A panic there leaves nothing half-done.
-            let known = || remembered.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = known().get(&engine.engine).copied();
-            before.unwrap_or_else(|| {
-                let asked = load(engine);
-                known().insert(engine.engine, asked);
-                asked
-            })
-        })
-    }
-
     /// The same policy with another limit on the age of snapshots. No effect on policies that do
     /// not read any, and on custom ones, which see the age.
     pub fn stale_after(mut self, limit: Duration) -> Self {
@@ -243,6 +224,24 @@ pub struct Candidate {
 /// The function of a [`Policy::Custom`]. It has no name outside of this crate: [`Policy::custom`] makes one.
 #[derive(Clone)]
 pub struct Load(pub(crate) Arc<dyn Fn(&Candidate) -> f64 + Send + Sync>);
+
+impl Load {
+    /// This load, for one request: it is asked for once an engine, and remembered.
+    pub(crate) fn remembering(&self) -> Self {
+        let load = Arc::clone(&self.0);
+        let remembered = Mutex::new(HashMap::new());
+        Self(Arc::new(move |engine| {
+            // Not locked while the user's code runs. A panic there leaves nothing half-done.
+            let known = || remembered.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = known().get(&engine.engine).copied();
+            before.unwrap_or_else(|| {
+                let asked = load(engine);
+                known().insert(engine.engine, asked);
+                asked
+            })
+        }))
+    }
+}
 
 // A panic in the function can only break the state that its author keeps in it; nothing of ours is touched.
 impl UnwindSafe for Load {}

@@ -34,8 +34,10 @@ enum Kind {
     RoundRobin,
     /// `(in_flight + 1) / weight`.
     Weights,
-    /// None.
-    Other,
+    /// None: the better of two engines.
+    PowerOfTwo,
+    /// None: a load of the user's own.
+    Custom,
 }
 
 const STALE_AFTER_BITS: u32 = 60;
@@ -43,9 +45,11 @@ const MOST_STALE_AFTER: u64 = (1 << STALE_AFTER_BITS) - 1;
 
 impl PolicyKey {
     /// `(in_flight + 1) / weight`, whatever was published.
-    pub(super) fn by_weights() -> Self {
-        Self::new(Kind::Weights, 0, Duration::ZERO)
-    }
+    pub(super) const BY_WEIGHTS: Self = Self {
+        kind: Kind::Weights,
+        number: (Kind::Weights as u64) << STALE_AFTER_BITS,
+        read_if: 0,
+    };
 
     pub(crate) fn of(policy: &Policy) -> Self {
         match *policy {
@@ -56,7 +60,8 @@ impl PolicyKey {
             Policy::Floor { stale_after } => Self::new(Kind::Floor, u64::MAX, stale_after),
             Policy::Tokens => Self::new(Kind::Tokens, 0, Duration::ZERO),
             Policy::RoundRobin => Self::new(Kind::RoundRobin, 0, Duration::ZERO),
-            Policy::PowerOfTwo | Policy::Custom(_) => Self::new(Kind::Other, 0, Duration::ZERO),
+            Policy::PowerOfTwo => Self::new(Kind::PowerOfTwo, 0, Duration::ZERO),
+            Policy::Custom(_) => Self::new(Kind::Custom, 0, Duration::ZERO),
         }
     }
 
@@ -72,7 +77,11 @@ impl PolicyKey {
     /// Whether its load is made of [terms](crate::algorithm::terms).
     #[inline]
     pub(crate) fn has_terms(self) -> bool {
-        self.kind != Kind::Other
+        !matches!(self.kind, Kind::PowerOfTwo | Kind::Custom)
+    }
+
+    pub(super) fn is_power_of_two(self) -> bool {
+        self.kind == Kind::PowerOfTwo
     }
 
     fn stale_after(self) -> u64 {
@@ -206,7 +215,7 @@ impl<'a> Loads<'a> {
                 weight: f32::INFINITY,
                 ..term
             },
-            Kind::Tokens | Kind::Weights | Kind::Other => term,
+            Kind::Tokens | Kind::Weights | Kind::PowerOfTwo | Kind::Custom => term,
         })
     }
 }

@@ -1,8 +1,8 @@
 //! The choice of an engine for a request, by every policy.
 //!
 //! Policies whose load is a function of the count go one way: [`load`] works out what does not change from request to
-//! request, and [`algorithm::choose`](crate::algorithm::choose) finds the least. The others ([`Policy::PowerOfTwo`],
-//! [`Policy::Custom`], and a request that is pinned) look at engines one by one, in [`single`].
+//! request, and [`algorithm::choose`](crate::algorithm::choose) finds the least. The others ([`Policy::PowerOfTwo`](crate::Policy::PowerOfTwo),
+//! [`Policy::Custom`](crate::Policy::Custom), and a request that is pinned) look at engines one by one, in [`single`].
 
 pub(crate) mod load;
 mod refusal;
@@ -16,7 +16,6 @@ use crate::algorithm::terms::Terms;
 use crate::algorithm::total::Full;
 use crate::frontend::choose::load::{Loads, PolicyKey};
 use crate::frontend::choose::tie_break::LeastRecentlyChosen;
-use crate::frontend::policy::Policy;
 use crate::frontend::request::Request;
 use crate::table::Table;
 use crate::table::engine_id::{EngineId, EngineSelector};
@@ -69,12 +68,12 @@ pub(crate) struct Chooser<'a> {
     table: &'a Table,
     engines: Engines<'a>,
     counter: &'a Counter<'a>,
-    policy: &'a Policy,
+    policy: &'a PolicyKey,
     request: &'a Request<'a>,
 }
 
 impl<'a> Chooser<'a> {
-    pub(crate) fn new(table: &'a Table, policy: &'a Policy, request: &'a Request<'a>) -> Self {
+    pub(crate) fn new(table: &'a Table, policy: &'a PolicyKey, request: &'a Request<'a>) -> Self {
         Self {
             table,
             engines: table.engines(),
@@ -94,14 +93,15 @@ impl<'a> Chooser<'a> {
         if let Some(engine) = self.request.pin {
             return self.pinned(engine);
         }
-        let key = match self.policy {
-            Policy::PowerOfTwo => match self.best_of_two(&mut memory.tie_break) {
-                Some(choice) => return Ok(choice),
-                None => PolicyKey::by_weights(),
-            },
-            policy => PolicyKey::of(policy),
-        };
-        let loads = Loads::new(self.table, &key);
+        let by_weights = PolicyKey::BY_WEIGHTS;
+        let mut policy = self.policy;
+        if policy.is_power_of_two() {
+            if let Some(choice) = self.best_of_two(&mut memory.tie_break) {
+                return Ok(choice);
+            }
+            policy = &by_weights;
+        }
+        let loads = Loads::new(self.table, policy);
         loop {
             let terms = &mut memory.terms;
             let turns = memory.tie_break.turns();
