@@ -3,7 +3,8 @@
 use super::{Catcher, Mutant, fault};
 
 const ROWS: &str = "src/algorithm/rows.rs";
-const SCAN: &str = "src/algorithm/scan.rs";
+const CHOOSE: &str = "src/algorithm/choose.rs";
+const SCAN: &str = "src/algorithm/scan/mod.rs";
 const NAME: &str = "src/algorithm/name.rs";
 
 pub(super) const FAULTS: &[Mutant] = &[
@@ -17,8 +18,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a change rewrites no other row",
         ROWS,
         &[(
-            "self.announce_to(|other| other != row);",
-            "self.announce_to(|other| other == row);",
+            "self.rewrite_all(|other| other != row);",
+            "self.rewrite_all(|other| other == row);",
         )],
         Catcher::Model("c8_up_against"),
     ),
@@ -54,17 +55,17 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a choice by count does not look at the hints again",
-        SCAN,
-        &[("\n            && self.hints() == hints;", ";")],
+        CHOOSE,
+        &[(
+            "self.is_below_its_cap(found) && self.hints() == terms.hints();",
+            "self.is_below_its_cap(found);",
+        )],
         Catcher::Model("c8_up_against_a_choice_by_count"),
     ),
     fault(
         "the chosen word is not compared with the rank by which it was chosen",
-        SCAN,
-        &[(
-            "if seen.rank() == least.rank {",
-            "if seen.rank() >= 0 || !seen.is_active() || least.rank < 0 {",
-        )],
+        CHOOSE,
+        &[("seen, taken) == least.load();", "seen, taken) <= i32::MAX;")],
         Catcher::Model("c2_two_choices_by_count"),
     ),
     fault(
@@ -105,25 +106,58 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "limits change, and choices under way are not made anew",
-        "src/table/engines.rs",
-        &[("        self.rows().announce(slot);\n", "")],
+        "src/table/change.rs",
+        &[(
+            "        engines.configure(engine, &limits);\n        engines.rows().announce_all();\n",
+            "        engines.configure(engine, &limits);\n",
+        )],
         Catcher::Test("engines", "c8_a_route_under_way"),
     ),
     fault(
-        "a request is not counted in the load of an engine with a weight",
+        "terms are kept whatever the publication is",
+        "src/algorithm/terms.rs",
+        &[("self.source.publication == publication && ", "")],
+        Catcher::Test("publishing", "s"),
+    ),
+    fault(
+        "terms are kept whatever the policy is",
+        "src/algorithm/terms.rs",
+        &[(" && self.source.policy == policy", "")],
+        Catcher::Test("policies", ""),
+    ),
+    fault(
+        "terms outlive their publication",
         "src/frontend/choose/load.rs",
         &[(
-            "(f64::from(c.word.value()) + 1.0) / c.weight",
-            "f64::from(c.word.value()) / c.weight",
+            "!terms.never_expire() && clock::now_coarse() >= terms.expires()",
+            "!terms.never_expire() && clock::now_coarse() >= u64::MAX - terms.expires()",
+        )],
+        Catcher::Test("publishing", "s4_"),
+    ),
+    fault(
+        "an engine stays excluded for the next request",
+        CHOOSE,
+        &[(
+            "false => wishes.excluded(|engine, _| terms.include(engine)),",
+            "false => wishes.excluded(|_, _| ()),",
+        )],
+        Catcher::Test("policies", ""),
+    ),
+    fault(
+        "a request is not counted in the load of an engine with a weight",
+        SCAN,
+        &[(
+            "let own = lanes.multiply(lanes.float(lanes.next(in_flight)), terms.cost());",
+            "let own = lanes.multiply(lanes.float(in_flight), terms.cost());",
         )],
         Catcher::Test("weights", "c2_"),
     ),
     fault(
         "a request's tokens are not counted in the load of an engine with a weight",
-        "src/frontend/choose/mod.rs",
+        SCAN,
         &[(
-            "f64::from(c.tokens) + f64::from(self.request.tokens)",
-            "f64::from(c.tokens)",
+            "(u64::from(tokens) + u64::from(of_request))",
+            "(u64::from(tokens) + u64::from(of_request) * 0)",
         )],
         Catcher::Test("weights", "tokens"),
     ),
@@ -131,8 +165,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "engines that come later have their turns in the order of their numbers",
         "src/frontend/choose/tie_break.rs",
         &[(
-            "AtomicU64::new(number(scattered(engine), engine))",
-            "AtomicU64::new(number(scattered(engine) & 0, engine))",
+            "engines.map(|engine| number(scattered(engine), engine))",
+            "engines.map(|engine| number(scattered(engine) & 0, engine))",
         )],
         Catcher::Unit("c7_"),
     ),

@@ -29,10 +29,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "the first engine at its cap says which cap it is",
-        "src/frontend/choose/mod.rs",
+        REFUSAL,
         &[(
-            "Admission::AtItsCap(Full::Tokens) => at_their_caps = Some(Full::Tokens),\n",
-            "",
+            "(Admission::AtItsCap(Full::Tokens), _) => {",
+            "(Admission::AtItsCap(Full::Tokens), NoChoice::AllClosed) => {",
         )],
         Catcher::Test("refusals", "c4_saturated_names_the_cap"),
     ),

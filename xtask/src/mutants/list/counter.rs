@@ -10,10 +10,10 @@ pub(super) const FAULTS: &[Mutant] = &[
         "the ledger is written before the word",
         COUNTER,
         &[(
-            "        let taken = self.words[row]
+            "        let taken = word
 ",
             "        total.store(after(total_before, change), Ordering::Release);
-        let taken = self.words[row]
+        let taken = word
 ",
         )],
         Catcher::Model("k1_death_in_route_with_tokens"),
@@ -63,10 +63,12 @@ pub(super) const FAULTS: &[Mutant] = &[
         "the count is taken from a newer word than the choice",
         COUNTER,
         &[(
-            "        let lane = &self.lanes[usize::from(me.0) - 1];
+            "            return false;
+        }
         // Relaxed, here",
-            "        let seen = self.load(row);
-        let lane = &self.lanes[usize::from(me.0) - 1];
+            "            return false;
+        }
+        let seen = self.load(row);
         // Relaxed, here",
         )],
         Catcher::Model("c4_the_last_free_place_and"),

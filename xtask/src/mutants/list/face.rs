@@ -5,49 +5,37 @@ use super::{Catcher, Mutant, fault};
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "ties go to the engine of the lowest number",
-        "src/frontend/choose/mod.rs",
-        &[("if !tied || last_chosen < self.last_chosen {", "if !tied {")],
+        "src/algorithm/scan/mod.rs",
+        &[(
+            "| i64::from(turn as u32)",
+            "| i64::from(turn as u32 % 4096)",
+        )],
         Catcher::Test("counting", "c7_"),
     ),
     fault(
         "ties go to the next engine in number",
         "src/frontend/choose/tie_break.rs",
         &[(
-            "        self.chosen[engine].store(number(turn, engine), Ordering::Relaxed);
-    }
-
-    /// Halves",
-            "        let n = self.chosen.len(); (1..=n).for_each(|i| self.chosen[(engine + i) % n].store(number(turn + i as u64, (engine + i) % n), Ordering::Relaxed));
-    }
-
-    /// Halves",
+            "        self.chosen.as_flattened_mut()[engine] = number(self.turn, engine);",
+            "        let n = self.chosen.as_flattened().len(); for i in 1..=n { let e = (engine + i) % n; self.chosen.as_flattened_mut()[e] = number(self.turn + i as u32, e); }",
         )],
         Catcher::Unit("c7_"),
     ),
     fault(
-        "an engine at its cap is chosen for its count",
-        "src/algorithm/scan.rs",
-        &[(
-            "            && seen.value() < self.limits(least.engine).max_in_flight()\n",
-            "",
-        )],
-        Catcher::Test("counting", "c4_"),
-    ),
-    fault(
         "a closed engine is chosen for its count",
-        "src/algorithm/scan.rs",
+        "src/algorithm/word/row.rs",
         &[(
-            "seen.is_active()\n            && seen.value()",
-            "seen.value()",
+            "pub(crate) const MOST_RANK: i32 = (-1 << VALUE_BITS) - 2;",
+            "pub(crate) const MOST_RANK: i32 = i32::MAX;",
         )],
-        Catcher::Test("policies", "a_plain_route"),
+        Catcher::Unit("an_occupancy"),
     ),
     fault(
         "counts are compared where weights differ",
-        "src/algorithm/scan.rs",
+        "src/algorithm/terms.rs",
         &[(
-            "if hints.weights_differ() {",
-            "if hints.weights_differ() && hints.in_use() == 0 {",
+            "by_counts &= term.is_of_counts() && term.weight == weight;",
+            "by_counts &= term.is_of_counts() || term.weight == weight;",
         )],
         Catcher::Test("policies", "a_plain_route"),
     ),
@@ -62,17 +50,17 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a floor that the snapshot can lower",
-        "src/frontend/choose/load.rs",
-        &[("(u64::from(c.word.value()).max(has) + 3", "(has + 3")],
+        "src/algorithm/scan/mod.rs",
+        &[(
+            "lanes.greater(lanes.float(lanes.next(in_flight)), terms.floor())",
+            "terms.floor()",
+        )],
         Catcher::Test("publishing", "s3_"),
     ),
     fault(
         "old news counts",
-        "src/frontend/choose/mod.rs",
-        &[(
-            "is_some_and(|age| age < limit)",
-            "is_some_and(|age| age < limit.max(u64::MAX))",
-        )],
+        "src/frontend/choose/load.rs",
+        &[("(age < limit).then(", "(age < limit.max(u64::MAX)).then(")],
         Catcher::Test("publishing", "s4_"),
     ),
     fault(

@@ -47,7 +47,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a pin by an id goes by the slot",
-        "src/frontend/choose/mod.rs",
+        "src/frontend/choose/single.rs",
         &[(
             "RowState::Removed && self.engines.has(which)",
             "RowState::Removed",

@@ -81,12 +81,12 @@ pub(in crate::mutants) const TABLE: &[(&str, &[Entry])] = &[
         "counter.rs",
         &[
             caught("load", 1, ACQUIRE, "k1_death_in_route_with_tokens"),
-            caught("attempt", 1, RELEASE, "k1_death_after_an_operation"),
-            caught("attempt", 2, RELEASE, "c5_what_is_seen"),
-            caught("attempt", 3, RELEASE, "c5_what_is_seen"),
-            caught("attempt", 4, RELEASE, "k1_death_in_route_with_tokens"),
-            caught("attempt", 5, RELEASE, "c1_a_recount"),
-            caught("attempt", 6, RELEASE, "c5_tokens_are_seen"),
+            caught("attempt_in", 1, RELEASE, "k1_death_after_an_operation"),
+            caught("attempt_in", 2, RELEASE, "c5_what_is_seen"),
+            caught("attempt_in", 3, RELEASE, "c5_what_is_seen"),
+            caught("attempt_in", 4, RELEASE, "k1_death_in_route_with_tokens"),
+            caught("attempt_in", 5, RELEASE, "c1_a_recount"),
+            caught("attempt_in", 6, RELEASE, "c5_tokens_are_seen"),
             caught("write_down_tokens", 1, RELEASE, "c5_what_is_seen"),
             caught("rewrite", 1, RELEASE, "c8_"),
             not_caught("recover", 1, ACQUIRE, "", BY_A_LOCK),
@@ -182,11 +182,11 @@ pub(in crate::mutants) const TABLE: &[(&str, &[Entry])] = &[
         ],
     ),
     (
-        "scan.rs",
+        "scan/mod.rs",
         &[not_caught(
-            "least",
+            "acquire",
             1,
-            ACQUIRE,
+            ACQUIRE_FENCE,
             "choosing",
             "only the word of the chosen engine has to come before what is read next, and that word is loaded again, \
              with Acquire",

@@ -94,26 +94,22 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a policy of the user's own is asked inside of an operation",
         FRONTEND,
         &[(
-            "            Policy::Custom(_) => self.place_by_custom(request)?,
+            "            let choice = chooser.choose_by_custom(load, last_chosen);
 ",
-            "",
+            "            let inside = self.operation()?;
+            let choice = chooser.choose_by_custom(load, last_chosen);
+            drop(inside);
+",
         )],
         Catcher::Test("threads", "p1_a_policy_may"),
     ),
     fault(
-        "room is looked for inside of an operation",
-        FRONTEND,
-        &[(
-            "        let has_room = chooser.check_room(count);",
-            "        let _operation = self.operation()?;
-        let has_room = chooser.check_room(count);",
-        )],
-        Catcher::Test("threads", "p1_a_policy_may_end"),
-    ),
-    fault(
         "a tie by a policy of the user's own uses no turn up",
-        FRONTEND,
-        &[("if chooser.was_tied() {", "if false {")],
+        "src/frontend/operation.rs",
+        &[(
+            "if choice.is_tied() {\n                    (self.lane)",
+            "if choice.is_tied() && false {\n                    (self.lane)",
+        )],
         Catcher::Test("threads", "c7_ties_by_a_policy"),
     ),
     // -- The last handle and the last permit -----------------------------------------------------

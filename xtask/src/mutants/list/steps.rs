@@ -2,7 +2,7 @@
 
 use super::{Catcher, Mutant, fault};
 
-const SCAN: &str = "src/algorithm/scan.rs";
+const CHOOSE: &str = "src/algorithm/choose.rs";
 const NAME: &str = "src/algorithm/name.rs";
 const ENGINE_LIST: &str = "src/table/change.rs";
 const APPLY: &str = "src/table/configuration/apply.rs";
@@ -10,26 +10,26 @@ const APPLY: &str = "src/table/configuration/apply.rs";
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "stepped: the chosen word is not compared with its rank",
-        SCAN,
-        &[(
-            "if seen.rank() == least.rank {",
-            "if seen.rank() <= i64::MAX {",
-        )],
+        CHOOSE,
+        &[("seen, taken) == least.load();", "seen, taken) <= i32::MAX;")],
         Catcher::Step("Route-TieAndPin"),
     ),
     fault(
         "stepped: a choice by count does not look at the hints again",
-        SCAN,
+        CHOOSE,
         &[(
-            "            && self.hints() == hints;",
-            "            && self.hints().in_use() > 0;",
+            "self.is_below_its_cap(found) && self.hints() == terms.hints();",
+            "self.is_below_its_cap(found);",
         )],
         Catcher::Step("Route-LowerWeight"),
     ),
     fault(
         "stepped: a failed attempt uses a turn up",
         "src/frontend/operation.rs",
-        &[("tied = is_tied;", "tied |= is_tied;")],
+        &[(
+            "&& counter.attempt_in(lane, choice.engine(), choice.seen, Amount::request(0))",
+            "&& { if choice.is_tied() { memory.tie_break.choose(choice.engine()); } true } && counter.attempt_in(lane, choice.engine(), choice.seen, Amount::request(0))",
+        )],
         Catcher::Step("RouteTied-PinTwo"),
     ),
     fault(
