@@ -1,6 +1,8 @@
 //! A small table in loom's memory.
 
+use crate::algorithm::choose::{Anywhere, Renewal};
 use crate::algorithm::counter::Counter;
+use crate::algorithm::lane_cell::LaneCell;
 use crate::algorithm::place::Choice;
 use crate::algorithm::primitive::{Atomic, AtomicU64};
 use crate::algorithm::record::lane::LaneRecord;
@@ -10,6 +12,7 @@ use crate::algorithm::registry::{Holder, Locks, Registry};
 use crate::algorithm::rows::{Limits, Rows, ScanHints};
 use crate::algorithm::scan;
 use crate::algorithm::seqlatch::{COPIES, SeqLatch};
+use crate::algorithm::terms::{Source, Term, Terms};
 use crate::algorithm::total::{Total, TotalCaps};
 use crate::algorithm::word::{Amount, LaneId, MAX_REQUESTS, RowState, TokenWord, Witness, Word};
 use bytemuck::Zeroable;
@@ -35,6 +38,56 @@ pub(crate) struct Scene {
     lanes_per_slot: usize,
     cap: u32,
     total_caps: TotalCaps,
+    /// What the first lane of each slot remembers.
+    memories: Vec<LaneCell<Memory>>,
+}
+
+/// What a lane remembers from choice to choice.
+struct Memory {
+    terms: Terms,
+    /// Engine 0 comes first among equals.
+    turns: [[i32; 8]; 1],
+}
+
+/// What loads are computed from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// The requests in flight and the weight.
+    Count,
+    /// The tokens in flight and the weight.
+    Tokens,
+}
+
+/// Where the terms of a scene's engines come from: as the library's, without statistics.
+struct Loads<'a>(&'a Scene, By);
+
+impl Renewal for Loads<'_> {
+    fn is_of_now(&self, terms: &Terms) -> bool {
+        terms.are_of(0, self.1 as u64)
+    }
+
+    fn has_expired(&self, terms: &Terms) -> bool {
+        !terms.never_expire()
+    }
+
+    fn renew(&self, terms: &mut Terms) {
+        let rows = self.0.rows();
+        let source = Source {
+            hints: rows.hints(),
+            publication: 0,
+            policy: self.1 as u64,
+        };
+        let term = |engine| {
+            let is_there = rows.counter.load(engine).state() != RowState::Removed;
+            let limits = rows.limits(engine);
+            is_there.then(|| Term {
+                has_token_cap: rows.max_tokens(engine) < u32::MAX,
+                ..Term::of_limits(limits.max_in_flight(), limits.weight())
+            })
+        };
+        let engines = 0..rows.in_use(source.hints);
+        terms.renew(source, u64::MAX, self.1 == By::Tokens, engines.map(term));
+    }
 }
 
 /// The words of a publication in a scene.
@@ -78,6 +131,14 @@ impl Scene {
             lanes_per_slot,
             cap: u32::MAX,
             total_caps: TotalCaps::none(),
+            memories: (0..slots)
+                .map(|_| {
+                    LaneCell::new(Memory {
+                        terms: Terms::new(engines),
+                        turns: [std::array::from_fn(|engine| scan::turn(0, engine))],
+                    })
+                })
+                .collect(),
         };
         for engine in 0..engines {
             scene.rewrite(engine, RowState::Active);
@@ -196,28 +257,26 @@ impl Scene {
     }
 
     pub(crate) fn route_as(&self, lane: LaneId, tokens: u32) -> Option<usize> {
-        let counter = self.counter();
         let least = || {
             (0..self.engines())
-                .map(|engine| Choice {
-                    engine,
-                    seen: counter.load(engine),
-                })
+                .map(|engine| self.choice(engine))
                 .filter(|choice| choice.seen.is_active() && choice.seen.value() < self.cap)
                 .min_by_key(|choice| choice.seen.value())
                 .ok_or(())
         };
         let placed = self.rows().place(lane, Amount::request(tokens), least);
-        placed.ok()
+        placed.ok().map(|choice| choice.engine())
+    }
+
+    /// The choice of an engine by its word as it is.
+    pub(crate) fn choice(&self, engine: usize) -> Choice {
+        let seen = self.counter().load(engine);
+        Choice::new(engine, seen, self.rows().hints())
     }
 
     /// Routes to this engine, as the first lane of `slot`. `false`: the table is at its cap.
     pub(crate) fn route_to(&self, engine: usize, slot: usize, tokens: u32) -> bool {
-        let counter = self.counter();
-        let this = || {
-            let seen = counter.load(engine);
-            Ok::<_, ()>(Choice { engine, seen })
-        };
+        let this = || Ok::<_, ()>(self.choice(engine));
         let lane = self.registry().lane(slot, 0);
         let placed = self.rows().place(lane, Amount::request(tokens), this);
         placed.is_ok()
@@ -230,7 +289,9 @@ impl Scene {
         let this = || {
             let (seen, taken) = rows.counter.observe(engine);
             let has_room = rows.has_room(engine, taken, tokens);
-            has_room.then_some(Choice { engine, seen }).ok_or(())
+            has_room
+                .then_some(Choice::new(engine, seen, rows.hints()))
+                .ok_or(())
         };
         let lane = self.registry().lane(slot, 0);
         rows.place(lane, Amount::request(tokens), this).is_ok()
@@ -253,39 +314,53 @@ impl Scene {
         set.is_ok()
     }
 
-    /// Routes by the choice that ships for engines of equal weight, as the first lane of `slot`, and
-    /// starts over as long as that says that the engines have changed.
-    pub(crate) fn route_by_count(&self, slot: usize) -> usize {
-        // Engine 0 first among equals.
-        let turns: Vec<_> = (0..self.engines())
-            .map(|engine| AtomicU64::new(scan::turn(engine as u64, engine)))
-            .collect();
-        let rows = self.rows();
+    /// Routes by the choice that ships, as the first lane of `slot`: by the short way, and if that has more to
+    /// consider or is overtaken, by the general one. `None`: no engine takes the request.
+    pub(crate) fn route_by(&self, by: By, slot: usize, tokens: u32) -> Option<usize> {
+        let (rows, loads) = (self.rows(), Loads(self, by));
         let lane = self.registry().lane(slot, 0);
-        loop {
-            let choose = || {
-                let choice = rows.choose_by_count(&turns, 0);
-                choice.map(|(choice, _)| choice).ok_or(())
-            };
-            if let Ok(engine) = rows.place(lane, Amount::request(0), choose) {
-                return engine;
+        self.with_memory(slot, |Memory { terms, turns }| {
+            if tokens == 0
+                && let Some(choice) = rows.choose_shortly(terms, turns, &loads)
+                && (rows.counter).attempt(lane, choice.engine(), choice.seen, Amount::request(0))
+            {
+                return Some(choice.engine());
             }
-            loom::thread::yield_now();
-        }
+            let wishes = Anywhere(tokens);
+            let choose = || rows.choose(terms, turns, &wishes, &loads).ok_or(());
+            let placed = rows.place(lane, Amount::request(tokens), choose);
+            placed.ok().map(|choice| choice.engine())
+        })
+    }
+
+    /// Makes a choice as the first lane of `slot`, and lets it be: the lane has terms from then on.
+    pub(crate) fn choose_by(&self, by: By, slot: usize, tokens: u32) -> Option<usize> {
+        let rows = self.rows();
+        self.with_memory(slot, |Memory { terms, turns }| {
+            let choice = rows.choose(terms, turns, &Anywhere(tokens), &Loads(self, by));
+            choice.map(|choice| choice.engine())
+        })
+    }
+
+    /// Whether the first lane of `slot` has kept the terms of its last choice.
+    pub(crate) fn has_kept_terms(&self, by: By, slot: usize) -> bool {
+        self.with_memory(slot, |memory| Loads(self, by).is_of_now(&memory.terms))
+    }
+
+    fn with_memory<T>(&self, slot: usize, act: impl FnOnce(&mut Memory) -> T) -> T {
+        // SAFETY: each model uses a slot in one thread at a time, and loom looks whether it is so.
+        unsafe { self.memories[slot].with(act) }
     }
 
     /// Routes by a choice of another form, made while the engines do not change, as the first lane of
     /// `slot`. `None`: no engine takes requests.
     pub(crate) fn route_while_unchanged(&self, slot: usize) -> Option<usize> {
-        let (counter, rows) = (self.counter(), self.rows());
+        let rows = self.rows();
         let least = || {
-            let choices = (0..rows.in_use(rows.hints())).map(|engine| Choice {
-                engine,
-                seen: counter.load(engine),
-            });
-            choices
+            (0..rows.in_use(rows.hints()))
+                .map(|engine| self.choice(engine))
                 .filter(|choice| {
-                    let most = rows.limits(choice.engine).max_in_flight();
+                    let most = rows.limits(choice.engine()).max_in_flight();
                     choice.seen.is_active() && choice.seen.value() < most
                 })
                 .min_by_key(|choice| choice.seen.value())
@@ -293,7 +368,8 @@ impl Scene {
         };
         let lane = self.registry().lane(slot, 0);
         let choose = || rows.choose_while_unchanged(least);
-        rows.place(lane, Amount::request(0), choose).ok()
+        let placed = rows.place(lane, Amount::request(0), choose);
+        placed.ok().map(|choice| choice.engine())
     }
 
     /// An engine takes requests again.
@@ -304,10 +380,32 @@ impl Scene {
 
     /// An engine gets another cap.
     pub(crate) fn set_cap(&self, engine: usize, cap: u32) {
+        self.set_limits(engine, 1.0, cap);
+    }
+
+    /// An engine gets another weight.
+    pub(crate) fn set_weight(&self, engine: usize, weight: f32) {
+        self.set_limits(engine, weight, MAX_REQUESTS);
+    }
+
+    fn set_limits(&self, engine: usize, weight: f32, cap: u32) {
         let rows = self.rows();
-        rows.set_limits(engine, Limits::new(1.0, cap), u32::MAX);
+        rows.set_limits(engine, Limits::new(weight, cap), u32::MAX);
+        rows.announce_all();
+    }
+
+    /// A slot gets an engine of this weight.
+    pub(crate) fn add(&self, engine: usize, weight: f32) {
+        let rows = self.rows();
+        rows.set_limits(engine, Limits::new(weight, MAX_REQUESTS), u32::MAX);
         self.rewrite(engine, RowState::Active);
-        rows.announce(engine);
+        rows.announce_all();
+    }
+
+    /// An engine is removed.
+    pub(crate) fn remove(&self, engine: usize) {
+        self.rewrite(engine, RowState::Removed);
+        self.rows().outdate_terms();
     }
 
     /// Finishes a request, as the first lane of `slot`.

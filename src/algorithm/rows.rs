@@ -21,6 +21,9 @@
 //! fail. So the choice has read j after step 2, and finds the new version at its second look at the hints. At its first
 //! one, too, or it would start over. Then it has read all limits and all words after step 1: by the state that is.
 //!
+//! A change of limits rewrites its own row in step 3, too. A choice does not read limits together with the word of their
+//! row: it could read the limits of before, then the row's new word, and take that engine by the weight that it had.
+//!
 //! While limits are being changed the hints say so, from before step 1 to step 2, and then nothing that was read of
 //! them is kept for another choice. So a process that dies in the middle of a change leaves none that goes by the limits of
 //! before for good: each choice reads them anew, until the next change is complete.
@@ -198,11 +201,11 @@ impl<'a> Rows<'a> {
         tokens == 0 || after <= u64::from(self.max_tokens(engine))
     }
 
-    /// Writes an engine's limits. The caller is the only one to change engines. It rewrites the row next, which makes
-    /// them visible, and [announces](Self::announce_limits) them then.
+    /// Writes an engine's limits. The caller is the only one to change engines, and [announces](Self::announce_all) them
+    /// next, which makes them visible.
     pub(crate) fn set_limits(&self, engine: usize, limits: Limits, max_tokens: u32) {
         self.update_hints(ScanHints::changing);
-        // Relaxed, both: made visible by the Release of the rewrite that follows.
+        // Relaxed, both: made visible by the Releases of what follows.
         self.token_caps[engine].store(max_tokens.into(), Ordering::Relaxed);
         self.limits[engine].store(limits, Ordering::Relaxed);
     }
@@ -252,14 +255,8 @@ impl<'a> Rows<'a> {
         self.rewrite_all(|other| other != row);
     }
 
-    /// The limits of a row have changed: when this returns, no request is counted by what was before. The caller is
-    /// the only one to change engines.
-    pub(crate) fn announce_limits(&self, row: usize) {
-        self.update_hints(ScanHints::changed);
-        self.rewrite_all(|other| other != row);
-    }
-
-    /// The limits of any row or the caps of the table have changed: as [`announce_limits`](Self::announce_limits).
+    /// The limits of any row or the caps of the table have changed: when this returns, no request is counted by what
+    /// was before. The caller is the only one to change engines.
     pub(crate) fn announce_all(&self) {
         self.update_hints(ScanHints::changed);
         self.rewrite_all(|_| true);

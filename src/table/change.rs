@@ -53,13 +53,13 @@ impl Table {
         engine.check()?;
         let _changer = self.change_engines()?;
         let slot = self.put(&engine)?;
-        self.engines().rows().announce_limits(slot);
+        self.engines().rows().announce_all();
         // No other process gives slots new engines meanwhile: this is the only changer.
         Ok(self.engines().id(slot))
     }
 
     /// Puts an engine into a slot and has it take requests. The caller is the only one to change engines, and
-    /// [announces](crate::algorithm::rows::Rows::announce_limits) that next.
+    /// [announces](crate::algorithm::rows::Rows::announce_all) that next.
     pub(crate) fn put(&self, engine: &Engine) -> Result<usize> {
         let engines = self.engines();
         let max_engines = self.header().geometry.max_engines;
@@ -285,9 +285,7 @@ impl Table {
         let mut limits = engines.read(engine);
         change(&mut limits);
         engines.configure(engine, &limits);
-        // A choice by the old limits must not count after this.
-        engines.rewrite(engine, |word| Some(word.state()));
-        engines.rows().announce_limits(engine);
+        engines.rows().announce_all();
         Ok(())
     }
 

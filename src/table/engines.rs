@@ -110,7 +110,7 @@ impl<'a> Engines<'a> {
         (self.rows()).update_hints(|hints| hints.with_in_use(hints.in_use().max(slot + 1)));
     }
 
-    /// Sets an engine's limits. The caller rewrites the row next, and announces them then.
+    /// Sets an engine's limits. The caller announces them next.
     pub(crate) fn configure(&self, slot: usize, engine: &Engine) {
         let limits = Limits::new(engine.weight, engine.max_in_flight);
         (self.rows()).set_limits(slot, limits, engine.max_tokens);

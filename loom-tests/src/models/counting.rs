@@ -5,7 +5,6 @@
 //! back; a late helper takes one more. So three preemptions reach every such scene with two
 //! threads, and two with three threads, where switching at the end of a thread costs none.
 
-use crate::algorithm::place::Choice;
 use crate::algorithm::primitive::{AtomicU64, Ordering};
 use crate::algorithm::word::{Amount, RowState};
 use crate::explore::{explore, race};
@@ -188,16 +187,12 @@ fn c8_a_request_chosen_for_an_engine_is_not_counted_on_its_successor() {
         let route = {
             let (scene, engine) = (Arc::clone(&scene), Arc::clone(&engine));
             move || {
-                let counter = scene.counter();
                 let mut chosen = 0;
                 let lane = scene.registry().lane(slot, 0);
                 let placed = scene.rows().place(lane, Amount::request(0), || {
-                    let seen = counter.load(0);
+                    let choice = scene.choice(0);
                     chosen = engine.load(Ordering::Relaxed);
-                    match seen.is_active() {
-                        true => Ok(Choice { engine: 0, seen }),
-                        false => Err(()),
-                    }
+                    choice.seen.is_active().then_some(choice).ok_or(())
                 });
                 placed.is_ok().then_some(chosen)
             }

@@ -5,7 +5,6 @@
 //! survivor to come in between any two accesses of the victim, to help in the middle of an
 //! operation, and to be overtaken once more while it helps.
 
-use crate::algorithm::place::Choice;
 use crate::algorithm::word::Amount;
 use crate::death::live_for;
 use crate::explore::{explore_deaths, explore_two_deaths, race};
@@ -252,10 +251,7 @@ fn death_and_a_late_choice(name: &str, by_the_word_before: bool) {
         let scene = Arc::new(Scene::new(1, 2));
         let (dead, survivor) = (scene.join(), scene.join());
         let rows = scene.rows();
-        let choose = || Choice {
-            engine: 0,
-            seen: scene.counter().load(0),
-        };
+        let choose = || scene.choice(0);
         scene.route(dead, 0);
         let first = choose();
         let died = live_for(accesses, || scene.route(dead, 0)).is_none();

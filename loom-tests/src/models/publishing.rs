@@ -4,7 +4,7 @@
 //! overtaken if it comes in several times; three are enough for each, with one writer.
 
 use crate::algorithm::primitive::Ordering::Relaxed;
-use crate::algorithm::seqlatch::Unread;
+use crate::algorithm::seqlatch::{UNDER_PRESSURE, Unread};
 use crate::death::live_for;
 use crate::explore::{explore, explore_deaths, race};
 use crate::scene::Scene;
@@ -62,7 +62,7 @@ fn s2_a_publisher_dies_and_another_takes_over() {
         let (died, _) = race(publishers, scene.with(read));
         assert_eq!(read(&scene), 8);
         assert!(
-            scene.latch().is_under_pressure(),
+            scene.latch().publication() & UNDER_PRESSURE != 0,
             "the eighth is under pressure"
         );
         died
@@ -71,35 +71,29 @@ fn s2_a_publisher_dies_and_another_takes_over() {
 
 #[test]
 fn a_route_by_a_snapshot_against_a_publication() {
-    use crate::algorithm::place::Choice;
     use crate::algorithm::word::Amount;
     explore("route against publish", 2, || {
         let scene = Arc::new(Scene::new(2, 1));
         let slot = scene.join();
         publish(&scene, 1..=3);
         let place = scene.with(move |scene| {
-            let counter = scene.counter();
             let lane = scene.registry().lane(slot, 0);
             scene.rows().place(lane, Amount::request(2), || {
                 let by_snapshot = scene.latch().read(|copy| {
                     let engine = (copy.head[0].load(Relaxed) % 2) as usize;
-                    (
-                        engine,
-                        counter.load(engine),
-                        copy.head[0].load(Relaxed) == copy.head[1].load(Relaxed),
-                    )
+                    let is_whole = copy.head[0].load(Relaxed) == copy.head[1].load(Relaxed);
+                    (scene.choice(engine), is_whole)
                 });
-                let (engine, seen) = match by_snapshot {
-                    Ok((engine, seen, whole)) => {
-                        assert!(whole, "a choice is only made by a whole publication");
-                        (engine, seen)
+                Ok::<_, ()>(match by_snapshot {
+                    Ok((choice, is_whole)) => {
+                        assert!(is_whole, "a choice is only made by a whole publication");
+                        choice
                     }
-                    Err(_) => (0, counter.load(0)),
-                };
-                Ok::<_, ()>(Choice { engine, seen })
+                    Err(_) => scene.choice(0),
+                })
             })
         });
         let (_, placed) = race(scene.with(|scene| publish(scene, 4..=7)), place);
-        scene.assert_counts(&[(placed.unwrap(), 2)]);
+        scene.assert_counts(&[(placed.unwrap().engine(), 2)]);
     });
 }
