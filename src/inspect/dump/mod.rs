@@ -125,7 +125,10 @@ mod tests {
                 (1, "padding"),
                 (16, "sequence: publication "),
                 (17, "padding"),
-                (32, "hints: {} engine slots in use, equal weights, no cap"),
+                (
+                    32,
+                    "hints: {} engine slots in use, the table has no cap, version 0",
+                ),
                 (33, "arrivals: {} engines ever put into slots"),
                 (34, "publisher's pid: {}"),
                 (35, "changer's pid: {}"),

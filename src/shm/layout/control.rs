@@ -8,8 +8,8 @@
 //!    16  sequence                   publication 63 | under pressure 1
 //! 17-31  padding
 //!   ------------------------------------------------- a new cache line
-//!    32  hints                      version 29 | the table has a cap 1 | an engine has a cap 1 |
-//!                                   weights differ 1 | engine slots in use 32
+//!    32  hints                      version 30 | limits are being changed 1 | the table has a cap 1 |
+//!                                   engine slots in use 32
 //!    33  arrivals                   engines ever put into slots 64
 //!    34  publisher's pid            0 (32) | pid 32
 //!    35  changer's pid              0 (32) | pid 32
