@@ -199,7 +199,7 @@ impl Table {
             id,
             name: engines.name(index),
             state,
-            weight: limits.weight() as f32,
+            weight: limits.weight(),
             in_flight: word.value(),
             tokens,
             admitted_total: totals.admitted.saturating_sub(before),

@@ -82,15 +82,6 @@ pub(super) const FAULTS: &[Mutant] = &[
         Catcher::Test("counting", "c8_"),
     ),
     fault(
-        "a cap is changed, and a choice by the old one is not made anew",
-        "src/table/change.rs",
-        &[(
-            "        engines.rewrite(engine, |word| Some(word.state()));\n",
-            "",
-        )],
-        Catcher::Test("engines", "a_lower_cap"),
-    ),
-    fault(
         "locks are those of the process, not of the open file",
         "src/shm/lock.rs",
         &[(
