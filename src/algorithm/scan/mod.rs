@@ -13,6 +13,8 @@ mod avx2;
 mod lanes;
 #[cfg(all(target_arch = "aarch64", not(loom)))]
 mod neon;
+#[cfg(all(test, not(loom)))]
+mod tests;
 #[cfg(not(loom))]
 mod vectors;
 

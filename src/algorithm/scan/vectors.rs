@@ -103,6 +103,8 @@ impl<V: Vectors> Best<V> {
 /// The loads of eight engines, by the upper halves of their words.
 #[inline(always)]
 fn loads<V: Vectors>(v: V, formula: impl Formula, upper_halves: V::Ints, terms: &Eight) -> V::Ints {
+    #[cfg(test)]
+    super::tests::EIGHTS.set(super::tests::EIGHTS.get() + 1);
     let ranks = v.shift_right::<{ Word::RANK_SHIFT }>(upper_halves);
     let occupancy = v.add_ints(ranks, v.splat(Word::OCCUPANCY_OF_RANK));
     let load = formula.load(v, &Whole(v, terms), occupancy);
