@@ -49,19 +49,27 @@ fn k3_a_fork_inside_a_policy_counts_nothing_in_the_child() {
                 |frontend| frontend.route().map(|permit| vec![permit]),
                 |frontend| frontend.route_many(2),
             ];
+            // For more than there is room for no policy is asked.
+            let too_many = |frontend: &Frontend| frontend.route_many(usize::MAX).map(drop);
             for way in ways {
                 FORK.store(true, Ordering::SeqCst);
                 let routed = way(&forking);
                 if CHILD.load(Ordering::SeqCst) == 0 {
+                    let later = too_many(&forking);
                     let is_told = matches!(routed, Err(RouteError::Forked));
+                    let is_told_later = matches!(later, Err(RouteError::Forked));
                     // SAFETY: ends this child.
-                    unsafe { libc::_exit(i32::from(!is_told)) };
+                    unsafe { libc::_exit(i32::from(!(is_told && is_told_later))) };
                 }
                 let child = CHILD.swap(-1, Ordering::SeqCst);
                 assert_eq!(wait(child), 0, "the child is told, in all ways");
                 let own = routed.map_or(0, |permits| permits.len() as u32);
                 assert_eq!(in_flight(&table), [1], "{own} were the parent's own");
             }
+            assert!(matches!(
+                too_many(&forking),
+                Err(RouteError::Saturated { .. })
+            ));
             drop(held);
             assert_eq!(in_flight(&table), [0]);
             assert!(table.verify().unwrap().faults.is_empty());
