@@ -191,3 +191,16 @@ fn two_engines_picked_at_random_are_compared_by_weight() {
     let frontend = frontend.with_policy(Policy::power_of_two());
     assert_eq!(singles(&table, &frontend, 300), [0, 300]);
 }
+
+#[test]
+fn c7_ties_between_weights_are_fair_whatever_the_other_weights_are() {
+    // 15 and 105 requests are the same for the first two. The others have no common multiple with these that is small,
+    // and are full or down.
+    let (table, frontend) = weighted(&[1.0, 7.0, 0.3, 4093.0]);
+    table.set_max_in_flight(2, Some(0)).unwrap();
+    table.down(3).unwrap();
+    let pinned = |engine: usize| frontend.route_with(&Request::new().pin(engine)).unwrap();
+    let mut permits: Vec<Permit> = (0..14).map(|_| pinned(0)).collect();
+    permits.extend((0..104).map(|_| pinned(1)));
+    assert_eq!(singles(&table, &frontend, 100), [50, 50, 0, 0]);
+}

@@ -11,9 +11,9 @@
 //!
 //! It is computed in 32-bit floats, of which each operation is one of IEEE 754 in a fixed order, so that all ways to
 //! compute it agree to the bit. In the place of a division by the weight stands a multiplication by `scale / weight`,
-//! the *cost* of a request, which takes a third of the time. The scale is the least common multiple of the weights, if
-//! they have a small one: then costs are whole numbers, and loads that are equal are found equal. Weights that have none
-//! (0.3 and 0.7, say, as floats) have no equal loads but by chance.
+//! the *cost* of a request, which takes a third of the time. The scale is the least common multiple of the weights, of all
+//! those for which it stays small: their costs are whole numbers, so loads of theirs that are equal are found equal. Other
+//! weights (0.3 and 0.7, say, as floats) have no equal loads but by chance, and leave those of the rest as they are.
 
 use super::rows::ScanHints;
 use super::scan::{
@@ -137,7 +137,7 @@ impl Eight {
     }
 }
 
-/// The least common multiple of some numbers, if it is small. Otherwise some other number.
+/// The least common multiple of some numbers, without those for which it would not be small.
 #[derive(Clone, Copy)]
 struct CommonMultiple(f64);
 
@@ -153,19 +153,10 @@ impl CommonMultiple {
         };
         let multiples = (1..=64).map(|times| self.0 * f64::from(times));
         let mut small = multiples.take_while(|multiple| *multiple <= Self::MOST);
-        if number.is_finite() {
-            self.0 = small
-                .find(|of| is_multiple(*of))
-                .unwrap_or(Self::MOST + 1.0);
-        }
-    }
-
-    /// 1 if it is not small.
-    fn or_one(self) -> f32 {
-        if self.0 <= Self::MOST {
-            self.0 as f32
-        } else {
-            1.0
+        if number.is_finite()
+            && let Some(multiple) = small.find(|of| is_multiple(*of))
+        {
+            self.0 = multiple;
         }
     }
 }
@@ -275,6 +266,8 @@ impl Terms {
         by_tokens: bool,
         terms: impl ExactSizeIterator<Item = Option<Term>>,
     ) {
+        let are_weights_the_same =
+            self.hints == source.hints && self.source.policy == source.policy;
         self.hints = source.hints;
         self.source = source;
         if source.hints.is_changing() {
@@ -295,14 +288,17 @@ impl Terms {
                 by_counts &= term.is_of_counts() && term.weight == weight;
                 by_pressure &= term.has_no_floor() && term.base == 0.0;
                 capped |= term.cap < MAX_REQUESTS;
-                if is_first || term.weight != weight {
+                if !are_weights_the_same && (is_first || term.weight != weight) {
                     scale.add(term.weight);
                 }
                 self.has_token_caps |= term.has_token_cap;
             }
             self.of[engine / 8].set(engine % 8, term);
         }
-        self.scale = scale.or_one();
+        // Not worked out for each publication: many weights take a while.
+        if !are_weights_the_same {
+            self.scale = scale.0 as f32;
+        }
         let eights = self.engines.div_ceil(8);
         self.of[..eights]
             .iter_mut()
