@@ -186,6 +186,22 @@ fn policies_that_read_snapshots_weigh_too() {
 }
 
 #[test]
+fn c2_the_least_weights_weigh_as_any_others() {
+    let (table, frontend) = weighted(&[1e-36, 3e-36]);
+    let _held = frontend.route_many(4000).unwrap();
+    assert_eq!(table.in_flight(), [1000, 3000]);
+}
+
+#[test]
+fn c7_requests_without_tokens_see_no_weights_by_the_token_policy() {
+    for least in [f32::MIN_POSITIVE, 1e-36, 1e-30, 1e30, f32::MAX] {
+        let (table, frontend) = weighted(&[least, 5.0, 7.0]);
+        let frontend = frontend.with_policy(Policy::tokens());
+        assert_eq!(singles(&table, &frontend, 300), [100; 3], "{least}");
+    }
+}
+
+#[test]
 fn two_engines_picked_at_random_are_compared_by_weight() {
     let (table, frontend) = weighted(&[1.0, 4.0]);
     let frontend = frontend.with_policy(Policy::power_of_two());

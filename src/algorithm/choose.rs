@@ -206,7 +206,10 @@ impl Rows<'_> {
                 break Look::Outdated;
             }
             if !self.has_room_for(found, tokens) {
+                // This one in any case, so that this comes to an end; the others with it, or each of them would cost a
+                // look at all of them.
                 terms.exclude(found.least.engine());
+                self.exclude_without_room(terms, tokens);
                 (exclusions, full) = (true, true);
                 continue;
             }
@@ -319,6 +322,16 @@ impl Rows<'_> {
     #[inline(always)]
     fn has_room_for(&self, found: Found, tokens: u32) -> bool {
         self.has_room(found.least.engine(), found.taken, tokens)
+    }
+
+    /// Excludes the engines that have no room for the tokens.
+    #[cold]
+    fn exclude_without_room(&self, terms: &mut Terms, tokens: u32) {
+        for engine in 0..terms.engines() {
+            if !self.has_room(engine, self.counter.observe(engine).1, tokens) {
+                terms.exclude(engine);
+            }
+        }
     }
 
     /// Whether another engine of the same load as the least one has room for the tokens.

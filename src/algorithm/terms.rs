@@ -75,6 +75,11 @@ impl Term {
         }
     }
 
+    /// The weight, of which a load is a number and not negative, whatever a file says.
+    fn normal_weight(&self) -> f32 {
+        self.weight.max(f32::MIN_POSITIVE)
+    }
+
     /// Whether loads compare as counts do, among engines of the same weight.
     fn is_of_counts(&self) -> bool {
         let has_penalty = self.waiting * self.pressure > 0.0;
@@ -114,13 +119,7 @@ impl Eight {
     /// Sets the terms of an engine, all but its cost by a scale that is not known yet: in its place stands the weight.
     fn set(&mut self, place: usize, term: Term) {
         self.cap[place] = term.cap.min(MAX_REQUESTS) as i32;
-        // Whatever a file says, a load is a number and not negative.
-        let is_positive = term.weight > 0.0;
-        self.cost[place] = if is_positive {
-            term.weight
-        } else {
-            f32::MIN_POSITIVE
-        };
+        self.cost[place] = term.normal_weight();
         self.waiting[place] = term.waiting;
         self.pressure[place] = term.pressure;
         self.floor[place] = term.floor;
@@ -159,6 +158,18 @@ impl CommonMultiple {
             self.0 = multiple;
         }
     }
+}
+
+/// The most that a request may cost, so that no load is infinite: 2^33 tokens, by two to this.
+const MOST_COST: f64 = (1_u128 << 90) as f64;
+
+/// The scale, or so much less of it that the costs of an engine of this weight are not above [`MOST_COST`]. By powers of
+/// two, so that loads that are equal stay that.
+fn within_range(mut scale: f32, least_weight: f32) -> f32 {
+    while f64::from(scale) / f64::from(least_weight) > MOST_COST {
+        scale /= (1_u64 << 32) as f32;
+    }
+    scale
 }
 
 /// The terms of all engines, for one lane. Only its holder uses them.
@@ -277,7 +288,7 @@ impl Terms {
         self.engines = terms.len();
         self.has_token_caps = false;
         let (mut by_counts, mut capped, mut by_pressure, mut first) = (true, false, true, None);
-        let mut scale = CommonMultiple(1.0);
+        let (mut scale, mut least_weight) = (CommonMultiple(1.0), f32::INFINITY);
         for (engine, term) in terms.enumerate() {
             // A slot is given to an engine by a change of limits.
             let is_there = term.is_some();
@@ -290,6 +301,7 @@ impl Terms {
                 capped |= term.cap < MAX_REQUESTS;
                 if !are_weights_the_same && (is_first || term.weight != weight) {
                     scale.add(term.weight);
+                    least_weight = least_weight.min(term.normal_weight());
                 }
                 self.has_token_caps |= term.has_token_cap;
             }
@@ -297,7 +309,7 @@ impl Terms {
         }
         // Not worked out for each publication: many weights take a while.
         if !are_weights_the_same {
-            self.scale = scale.0 as f32;
+            self.scale = within_range(scale.0 as f32, least_weight);
         }
         let eights = self.engines.div_ceil(8);
         self.of[..eights]
