@@ -165,7 +165,10 @@ fn dies_in_a_change(
     scene.choose_by(By::Count, 1, 0);
     let died = live_for(accesses, || scene.set_weight(0, dying)).is_none();
     if has_chosen_since {
-        scene.choose_by(By::Count, 1, 0);
+        // By the weight that it has, whether that is another one by now or not.
+        let load = (counts[0] + 1) as f32 / scene.rows().limits(0).weight();
+        let right = usize::from(load > (counts[1] + 1) as f32);
+        assert_eq!(scene.choose_by(By::Count, 1, 0), Some(right));
         let is_changing = scene.rows().hints().is_changing();
         assert_ne!(scene.has_kept_terms(By::Count, 1), is_changing);
     }
