@@ -3,8 +3,8 @@
 //!
 //! Rules: docs/contract.md.
 
-use headcount::Table;
-use headcount_tests::{Actor, Task, directory};
+use headcount::{Engine, Table};
+use headcount_tests::{Actor, Task, TestTable, directory};
 use proptest::prelude::*;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -107,6 +107,19 @@ proptest! {
         prop_assert!(output.status.success(), "{:?}: {said}", output.status);
         prop_assert!(!said.contains("panicked"), "{said}");
     }
+}
+
+#[test]
+fn f2_limits_that_are_written_and_not_announced_hang_no_route() {
+    let table = TestTable::new(&Table::options().engine(Engine::named("0").max_in_flight(0)));
+    let frontend = table.join().unwrap();
+    assert!(frontend.route().is_err());
+    // The frontend remembers that the engine is full.
+    let damage = headcount_tests::Damage::to(&table, table.path());
+    damage.change("limits", 0, 0, |limits| limits + 1);
+    assert_eq!(table.view().engines[0].max_in_flight, Some(1));
+    let permit = frontend.route();
+    assert!(permit.is_ok() && frontend.route().is_err());
 }
 
 #[test]

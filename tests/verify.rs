@@ -318,6 +318,6 @@ fn a_cap_of_the_table_that_cannot_be_or_is_not_heeded_is_found() {
     let said = "cap: the table: caps that are not heeded, but should be heeded";
     assert_eq!(found.faults[0].to_string(), said);
     // The table says that it has caps, and there are none: a process that dies while it sets them leaves this.
-    let found = damaged(|damage, _| damage.change("control", 0, 32, |roster| roster | 1 << 34));
+    let found = damaged(|damage, _| damage.change("control", 0, 32, |hints| hints | 1 << 32));
     assert_eq!(kinds(&found), []);
 }

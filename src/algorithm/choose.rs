@@ -4,9 +4,9 @@
 //! word still is that one; otherwise the caller chooses anew. So counts, caps and states that were looked at here
 //! hold at the moment at which the request is counted.
 //!
-//! A choice reads what the lane knows of the engines ([`Terms`]), then the words, then the chosen word once more
-//! with its limits, then the hints. [`rows`](super::rows) says why the hints come last, and why nothing is missed. The terms
-//! may be of limits that are just being changed: so the chosen engine's cap is looked at itself, after its word.
+//! A choice reads what the lane knows of the engines ([`Terms`]), then the words, then the chosen word once more,
+//! then the hints. [`rows`](super::rows) says why the hints come last, and why nothing is missed. The terms may be of limits
+//! that are just being changed. Then no request is counted by this choice once that change has returned.
 
 use super::place::Choice;
 use super::rows::{Rows, ScanHints};
@@ -92,15 +92,6 @@ impl Found {
     }
 }
 
-/// How one look at all engines ended.
-enum Look {
-    Chose(Choice),
-    /// No engine may take the request.
-    NoneOpen,
-    /// The terms are not as the engines are.
-    Outdated,
-}
-
 impl Rows<'_> {
     /// The short way of [`choose`](Self::choose), for a request without tokens that may go anywhere, by the count: one
     /// look, without a loop, for which a compiler would keep too much at hand. `None`: there is more to consider.
@@ -121,7 +112,7 @@ impl Rows<'_> {
             false => self.find_shortly(terms, words, turns)?,
         };
         // The hints after the words.
-        let stands = self.is_below_its_cap(found) && self.hints() == terms.hints();
+        let stands = self.hints() == terms.hints();
         stands.then(|| found.choice(terms.hints()))
     }
 
@@ -161,7 +152,6 @@ impl Rows<'_> {
         wishes: &impl Wishes,
         renewal: &impl Renewal,
     ) -> Option<Choice> {
-        let mut is_sure = false;
         loop {
             if self.hints() != terms.hints()
                 || !renewal.is_of_now(terms)
@@ -169,27 +159,18 @@ impl Rows<'_> {
             {
                 renewal.renew(terms);
             }
-            let look = self.look(terms, turns, wishes);
+            let choice = self.look(terms, turns, wishes);
             // After the words; one that finds no engine, too: an engine that came up meanwhile must not be missed.
             // If they have changed, another process has completed a part of a change: not a spin without bound.
-            if self.hints() != terms.hints() {
-                continue;
-            }
-            match look {
-                Look::Chose(choice) => return Some(choice),
-                Look::NoneOpen if is_sure => return None,
-                // A cap may just be becoming higher.
-                Look::NoneOpen | Look::Outdated => {
-                    terms.outdate();
-                    is_sure = true;
-                }
+            if self.hints() == terms.hints() {
+                return choice;
             }
         }
     }
 
-    /// Looks at all engines.
+    /// Looks at all engines. `None`: none may take the request.
     #[inline(always)]
-    fn look(&self, terms: &mut Terms, turns: &[[i32; 8]], wishes: &impl Wishes) -> Look {
+    fn look(&self, terms: &mut Terms, turns: &[[i32; 8]], wishes: &impl Wishes) -> Option<Choice> {
         let tokens = wishes.tokens();
         wishes.excluded(|engine, is_there| {
             if is_there() {
@@ -198,13 +179,10 @@ impl Rows<'_> {
         });
         let mut exclusions = wishes.has_excluded();
         let mut full = false;
-        let look = loop {
+        let choice = loop {
             let Some(found) = self.find_by_form(terms, turns, exclusions, tokens) else {
-                break Look::NoneOpen;
+                break None;
             };
-            if !self.is_below_its_cap(found) {
-                break Look::Outdated;
-            }
             if !self.has_room_for(found, tokens) {
                 // This one in any case, so that this comes to an end; the others with it, or each of them would cost a
                 // look at all of them.
@@ -221,13 +199,13 @@ impl Rows<'_> {
                 let least = found.least;
                 choice = choice.tied(self.has_equal_with_room(terms, exclusions, tokens, least));
             }
-            break Look::Chose(choice);
+            break Some(choice);
         };
         match full {
             true => terms.include_all(),
             false => wishes.excluded(|engine, _| terms.include(engine)),
         }
-        look
+        choice
     }
 
     /// Finds the engine of the least load. `exclusions`: whether engines are excluded.
@@ -310,13 +288,6 @@ impl Rows<'_> {
         };
         let stands = loads.load(least.engine(), seen, taken) == least.load();
         stands.then_some(Found { least, seen, taken })
-    }
-
-    /// Whether the engine is below its cap on requests, by limits that are no older than its word.
-    #[inline(always)]
-    fn is_below_its_cap(&self, found: Found) -> bool {
-        let cap = self.limits(found.least.engine()).max_in_flight();
-        found.seen.has_room(cap as i32)
     }
 
     #[inline(always)]

@@ -113,6 +113,8 @@ impl<'a> Chooser<'a> {
             if let Some(no_choice) = self.refusal() {
                 return Err(no_choice);
             }
+            // If something is written to a damaged table that no change announces, too.
+            memory.terms.outdate();
         }
     }
 
