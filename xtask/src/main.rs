@@ -1,5 +1,6 @@
 //! The tasks of this project, run by `cargo xtask NAME`.
 
+mod aarch64;
 mod burst;
 mod checks;
 mod http_bench;
@@ -67,6 +68,9 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u64,
     },
+    /// Runs the tests of the library and of the choice on aarch64: in QEMU, if this machine is another one. Says
+    /// what is missing for that.
+    Aarch64,
     /// Puts `headcount-server` and nginx under the same load, and kills their workers.
     HttpBench {
         /// Run so many rounds, and show the medians.
@@ -129,6 +133,7 @@ impl Task {
                 ],
             },
             Self::Soak { seconds } => vec![proofs::soak(seconds)],
+            Self::Aarch64 => aarch64::all(),
             Self::HttpBench {
                 rounds,
                 seconds,
