@@ -4,7 +4,7 @@
 //! Rules: docs/contract.md.
 
 use headcount::{Engine, Table};
-use headcount_tests::{Actor, Task, TestTable, directory};
+use headcount_tests::{Actor, Task, TestTable, directory, eventually};
 use proptest::prelude::*;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -113,13 +113,16 @@ proptest! {
 fn f2_limits_that_are_written_and_not_announced_hang_no_route() {
     let table = TestTable::new(&Table::options().engine(Engine::named("0").max_in_flight(0)));
     let frontend = table.join().unwrap();
-    assert!(frontend.route().is_err());
-    // The frontend remembers that the engine is full.
     let damage = headcount_tests::Damage::to(&table, table.path());
-    damage.change("limits", 0, 0, |limits| limits + 1);
-    assert_eq!(table.view().engines[0].max_in_flight, Some(1));
-    let permit = frontend.route();
-    assert!(permit.is_ok() && frontend.route().is_err());
+    let routes = std::thread::spawn(move || {
+        assert!(frontend.route().is_err());
+        // This thread's lane remembers that the engine is full.
+        damage.change("limits", 0, 0, |limits| limits + 1);
+        let permit = frontend.route();
+        assert!(permit.is_ok() && frontend.route().is_err());
+    });
+    eventually("the last route", || routes.is_finished());
+    routes.join().unwrap();
 }
 
 #[test]
