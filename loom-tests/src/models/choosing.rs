@@ -254,3 +254,21 @@ fn k1_death_before_the_tokens_against_a_choice_by_tokens() {
         died
     });
 }
+
+#[test]
+fn k1_death_before_the_tokens_and_a_choice_after_it() {
+    explore_deaths(
+        "death before the tokens, a choice after it",
+        0,
+        |accesses| {
+            let scene = loaded([0, 0]);
+            assert!(scene.route_to(1, 1, 3));
+            let died = live_for(accesses, || scene.route_to(0, 0, 5)).is_none();
+            // An operation that has taken effect counts with its tokens, whether they have been written or not.
+            let least = usize::from(scene.counted(0).0 == 1);
+            assert_eq!(scene.choose_by(By::Tokens, 1, 1), Some(least));
+            assert_eq!(scene.route_by(By::Tokens, 1, 0), Some(least));
+            died
+        },
+    );
+}

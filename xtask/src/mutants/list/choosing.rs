@@ -212,7 +212,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "            is_exact = true;\n",
             "            is_exact &= true;\n",
         )],
-        Catcher::Model("k1_death_before_the_tokens"),
+        Catcher::Model("k1_death_before_the_tokens_against"),
     ),
     fault(
         "the tokens of the chosen engine are those of another moment than its word",
@@ -221,7 +221,7 @@ pub(super) const FAULTS: &[Mutant] = &[
             "true => self.counter.observe(least.engine()),",
             "true => (self.counter.load(least.engine()), self.counter.tokens[least.engine()].load(Ordering::Relaxed).tokens()),",
         )],
-        Catcher::Model("k1_death_before_the_tokens"),
+        Catcher::Model("k1_death_before_the_tokens_and"),
     ),
     fault(
         "the short way is taken under a cap of the table",
