@@ -151,9 +151,12 @@ const _: () = {
     is_send_and_sync::<RouteError>();
 };
 
-pub use error::{Cap, Difference, Error, Result, RouteError, Unavailable};
-pub use frontend::{Candidate, Frontend, Permit, Policy, Request};
-pub use inspect::{EngineView, Fault, FaultKind, FrontendView, SnapshotView, Verification, View};
+pub use error::{AcquireError, Cap, Difference, Error, Result, RouteError, Unavailable};
+pub use frontend::{Acquire, Candidate, Frontend, Permit, Policy, Request};
+pub use inspect::{
+    ClassView, EngineView, Fault, FaultKind, FrontendView, QueueView, SnapshotView, Verification,
+    View, WaitedView,
+};
 pub use publication::{EngineStats, PackedEngineStats, PublicationHead, Publisher};
 pub use table::{
     Changes, Deployment, Dimensions, Engine, EngineId, EngineSelector, EngineState, MAX_ENGINES,

@@ -196,6 +196,8 @@ impl Scene {
             lanes: &self.lanes,
             ledgers: &self.ledgers,
             plane_stride: self.words.len(),
+            total_row: self.limits.len(),
+            queue_row: self.words.len(),
             anonymous_tags: &self.anonymous_tags,
             witnesses: &self.witnesses,
             witness_stride: self.lanes.len(),
@@ -217,6 +219,7 @@ impl Scene {
             slots: &self.slots,
             lanes_per_slot: self.lanes_per_slot,
             counter: self.counter(),
+            heads: &[],
         }
     }
 
@@ -231,7 +234,7 @@ impl Scene {
 
     /// Returns how many engines there are: one for each row before the table's own.
     fn engines(&self) -> usize {
-        self.counter().total_row()
+        self.counter().total_row
     }
 
     /// Joins, with a slot that must be free.
@@ -476,7 +479,7 @@ impl Scene {
             let expected = alive.fold((0, 0), |sum, permit| (sum.0 + 1, sum.1 + permit.1));
             assert_eq!(self.counted(engine), expected, "engine {engine}");
         }
-        let being_placed = self.counted(self.counter().total_row());
+        let being_placed = self.counted(self.counter().total_row);
         assert_eq!(being_placed, (0, 0), "none is being placed");
     }
 

@@ -79,6 +79,11 @@ pub(crate) struct Counter<'a> {
     pub(crate) witness_stride: usize,
     /// Source of tags for words written without a lane (state changes).
     pub(crate) anonymous_tags: &'a AtomicU64,
+    /// The table's own row. Those before it are the engines'.
+    pub(crate) total_row: usize,
+    /// The first of the queue's rows: that of all requests that wait, and then one for each class. All rows between the
+    /// table's own and this one count nothing.
+    pub(crate) queue_row: usize,
 }
 
 /// A lane that the caller holds, and its record.
@@ -353,10 +358,9 @@ impl<'a> Counter<'a> {
             .store(held, Ordering::Release);
     }
 
-    /// Returns the last row. It is the table's own; those before it are the engines'.
-    #[inline]
-    pub(crate) fn total_row(&self) -> usize {
-        self.words.len() - 1
+    /// Returns the rows on which something can be counted: the engines', the table's own, and then the queue's.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = usize> + use<> {
+        (0..self.total_row + 1).chain(self.queue_row..self.words.len())
     }
 
     fn lane(&self, id: LaneId) -> Option<&'a LaneRecord> {

@@ -11,6 +11,7 @@ pub(crate) mod name;
 pub(crate) mod owner;
 pub(crate) mod place;
 pub(crate) mod primitive;
+pub(crate) mod queue;
 pub(crate) mod record;
 pub(crate) mod registry;
 pub(crate) mod rows;

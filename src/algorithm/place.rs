@@ -259,6 +259,6 @@ impl Rows<'_> {
 
     /// The row that counts the requests that are being placed.
     fn total_row(&self) -> usize {
-        self.counter.total_row()
+        self.counter.total_row
     }
 }

@@ -26,6 +26,17 @@ pub(crate) fn about_to_write<T>(place: &T) {
     let _ = place;
 }
 
+/// A full fence, right after a read-modify-write of this thread that other threads see: orders it before the loads that
+/// come next.
+#[inline]
+pub(crate) fn fence_after_swap() {
+    // On x86-64 the read-modify-write is one already, so nothing but the compiler has to be told.
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+    core::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
+    fence(Ordering::SeqCst);
+}
+
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicPtr, Ordering, fence};
 #[cfg(loom)]

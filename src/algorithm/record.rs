@@ -5,9 +5,12 @@
 //! The macro [`fields`] compares the lines with the struct, so a field without a line does not compile. What the bits
 //! of a single word mean stands beside the type of that word, in [`word`](super::word) and [`rows`](super::rows).
 
+pub(crate) mod heads;
 pub(crate) mod lane;
 pub(crate) mod ledger;
+pub(crate) mod queue;
 pub(crate) mod slot;
+pub(crate) mod waited;
 
 /// A line of a record's description: one word, or several words of one kind.
 #[derive(Clone, Copy, Debug)]

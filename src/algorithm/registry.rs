@@ -20,6 +20,8 @@
 //! on where they were.
 
 use super::counter::Counter;
+use super::queue::Queue;
+use super::record::heads::HeadsRecord;
 use super::record::lane::REASONS;
 use super::record::ledger::Ledger;
 use super::record::slot::SlotRecord;
@@ -58,6 +60,8 @@ pub(crate) struct Returned {
     pub(crate) frontends: usize,
     pub(crate) requests: u64,
     pub(crate) tokens: u64,
+    /// Requests that waited.
+    pub(crate) waiting: u64,
 }
 
 /// The slots of a table and the lanes that belong to them.
@@ -67,6 +71,8 @@ pub(crate) struct Registry<'a> {
     /// The lanes of slot s are `s * lanes_per_slot + 1 ..= (s + 1) * lanes_per_slot`.
     pub(crate) lanes_per_slot: usize,
     pub(crate) counter: Counter<'a>,
+    /// The heads of each slot's waiting requests.
+    pub(crate) heads: &'a [HeadsRecord],
 }
 
 impl Registry<'_> {
@@ -214,20 +220,26 @@ impl Registry<'_> {
     /// Takes everything that a dead slot holds off the rows, *as that slot's first lane*: dying
     /// here is one more death of the same slot, and recovered in the same way.
     ///
-    /// The table's own row comes last: a request that was being placed keeps its place
-    /// reserved until it is off its engine's row.
+    /// The table's own row comes after those of the engines: a request that was being placed keeps its place
+    /// reserved until it is off its engine's row. The queue's come last: while a place is being returned, a request that
+    /// waits for it is found.
     fn empty(&self, slot: usize, returned: &mut Returned) {
+        // A table has heads for each slot; a model of counts has none.
+        self.heads.get(slot).into_iter().for_each(Queue::clear_all);
         for lane in 0..self.lanes_per_slot {
             self.counter.recover(self.lane(slot, lane));
         }
-        let total_row = self.counter.total_row();
-        for row in 0..=total_row {
+        let (total_row, queue_row) = (self.counter.total_row, self.counter.queue_row);
+        for row in self.counter.rows() {
             let ledger = self.ledger(slot, row);
             let held = Amount::new(ledger.requests(), ledger.tokens);
             if held == Amount::ZERO {
                 continue;
             }
             self.counter.add(self.lane(slot, 0), row, held.negated());
+            if row == queue_row {
+                returned.waiting += held.requests().max(0) as u64;
+            }
             if row < total_row {
                 returned.requests += held.requests().max(0) as u64;
                 returned.tokens += held.tokens().max(0) as u64;

@@ -178,7 +178,7 @@ impl<'a> Rows<'a> {
     /// How many slots a scan has to look at. Whatever the file says, there are that many.
     #[inline]
     pub(crate) fn in_use(&self, hints: ScanHints) -> usize {
-        hints.in_use().min(self.counter.total_row())
+        hints.in_use().min(self.counter.total_row)
     }
 
     #[inline]

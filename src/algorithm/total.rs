@@ -87,7 +87,7 @@ impl Total {
     }
 
     /// The cap below which there is no room for a change, if there is one.
-    pub(super) fn full(&self, taken: Taken, change: Amount) -> Option<Full> {
+    pub(in crate::algorithm) fn full(&self, taken: Taken, change: Amount) -> Option<Full> {
         let fits = |cap: Option<u32>, taken: u64, more: i64| {
             cap.is_none_or(|cap| taken.saturating_add_signed(more) <= u64::from(cap))
         };

@@ -1,9 +1,11 @@
 //! Errors: [`Error`] in general, [`RouteError`] when a request is placed.
 
+mod acquire;
 mod cap;
 pub(crate) mod difference;
 mod route;
 
+pub use acquire::AcquireError;
 pub use cap::Cap;
 pub use difference::Difference;
 pub use route::{RouteError, Unavailable};
@@ -51,6 +53,11 @@ pub enum Error {
     /// Nothing was counted, published or changed; what the parent has stays the parent's.
     #[error("{}", route::FORKED)]
     Forked,
+
+    /// The request itself cannot be: as [`RouteError::NoSuchClass`], [`RouteError::TenantName`] or
+    /// [`RouteError::NoShare`].
+    #[error(transparent)]
+    Request(RouteError),
 
     /// There is no policy of that name.
     #[error("there is no policy {name:?}; use {}", .known.join(", "))]
@@ -362,6 +369,9 @@ impl From<RouteError> for Error {
                 removed,
             },
             RouteError::Forked => Self::Forked,
+            fault @ (RouteError::NoSuchClass { .. }
+            | RouteError::TenantName { .. }
+            | RouteError::NoShare) => Self::Request(fault),
         }
     }
 }

@@ -16,7 +16,7 @@ use std::fmt;
 ///     match error {
 ///         RouteError::Saturated { passes: true, .. } | RouteError::Unavailable(_) => 503,
 ///         RouteError::Saturated { passes: false, .. } => 413,
-///         RouteError::NoSuchEngine { .. } | RouteError::Forked => 500,
+///         _ => 500,
 ///     }
 /// }
 /// ```
@@ -58,6 +58,29 @@ pub enum RouteError {
     /// Call [`Table::join`](crate::Table::join) in the child.
     #[error("{FORKED}")]
     Forked,
+
+    /// The request has a [class](crate::Request::class) that there is not.
+    #[error("there is no class {class}; classes are 0, which is served first, to 3")]
+    NoSuchClass {
+        /// The class that was given.
+        class: u8,
+    },
+
+    /// The name of the request's [tenant](crate::Request::tenant) is too long.
+    #[error(
+        "the tenant's name has {length} bytes, and may have {}; use a hash of it",
+        crate::MAX_NAME_LEN
+    )]
+    TenantName {
+        /// The bytes of the name that was given. 4,294,967,295 stands for that and more.
+        length: u32,
+    },
+
+    /// The request's tenant has a [share](crate::Request::share) of 0, and would never be served.
+    #[error(
+        "a tenant's share cannot be 0; leave it at 1, or refuse the tenant's requests yourself"
+    )]
+    NoShare,
 }
 
 const _: () = assert!(size_of::<RouteError>() == size_of::<u64>());

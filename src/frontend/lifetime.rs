@@ -109,6 +109,10 @@ impl CountedRequest {
             .ok_or(RouteError::Forked)?
             .change_tokens(engine, before, tokens)?;
         self.request = packed(engine, tokens);
+        let table = self.membership().table();
+        if tokens < before && table.mapping().is_awaited_after() {
+            table.wake_for(engine);
+        }
         Ok(())
     }
 
@@ -124,16 +128,21 @@ impl Drop for CountedRequest {
     fn drop(&mut self) {
         // Not a reference that is an argument anywhere below `leave`: the membership may be gone before that
         // returns.
-        let (lane, is_closed) = {
+        let (lane, is_closed, awaited) = {
             // In a forked child the request is the parent's, and there is nothing to do.
             let Some(operation) = Operation::begin(self.membership()) else {
                 return;
             };
             operation.finish(self.engine(), self.tokens());
-            operation.end_permit()
+            let awaited = operation.awaited_table();
+            let (lane, is_closed) = operation.end_permit();
+            (lane, is_closed, awaited)
         };
         // SAFETY: this thread is in an operation in that lane.
         unsafe { RETIRED.leave(lane, is_closed) };
+        if let Some(table) = awaited {
+            table.wake_for(self.engine());
+        }
     }
 }
 

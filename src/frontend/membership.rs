@@ -3,15 +3,18 @@
 use crate::algorithm::lifetime::retired::Retire;
 use crate::algorithm::lifetime::{HandleCount, LaneUse};
 use crate::algorithm::primitive::{AtomicPtr, AtomicU64, Ordering};
+use crate::algorithm::queue::Queue;
 use crate::error::{Error, Result};
 use crate::frontend::choose::LaneMemory;
 use crate::frontend::choose::tie_break::LeastRecentlyChosen;
 use crate::frontend::lanes::{Lane, LaneGuard, Lanes};
+use crate::frontend::waiting::Waiters;
 use crate::shm::clock;
 use crate::shm::{Kept, KeptLock, ProcessToken};
 use crate::table::Table;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 /// The part of a frontend that its clones and permits share.
 #[derive(Debug)]
@@ -23,6 +26,8 @@ pub(crate) struct Membership {
     /// Holding this is being alive.
     _lock: KeptLock,
     process: ProcessToken,
+    /// Its requests that wait for a place.
+    waiters: Arc<Waiters>,
     /// When this process last reaped because it found no room.
     last_reap: AtomicU64,
     /// The next in the list of memberships without handles.
@@ -41,6 +46,7 @@ impl Membership {
         // Relaxed, both: for people only.
         (record.pid).store(std::process::id().into(), Ordering::Relaxed);
         record.since.store(clock::wall(), Ordering::Relaxed);
+        Queue::clear_all(&registry.heads[slot]);
         registry.enter(slot);
         // The first look at the clock makes a system call to find it; a route must not.
         clock::now_coarse();
@@ -68,6 +74,7 @@ impl Membership {
             lanes: Lanes::new(lanes),
             _lock: lock,
             process,
+            waiters: Arc::default(),
             last_reap: AtomicU64::new(0),
             next: AtomicPtr::new(ptr::null_mut()),
         })
@@ -79,6 +86,10 @@ impl Membership {
 
     pub(crate) fn slot(&self) -> usize {
         self.slot
+    }
+
+    pub(crate) fn waiters(&self) -> &Arc<Waiters> {
+        &self.waiters
     }
 
     /// A lane for one operation of this thread. `None` in a forked child.
@@ -129,7 +140,8 @@ impl Retire for Membership {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        // No permit is left, so nothing is counted for this slot. The lock goes next.
+        self.waiters.close();
+        // No permit is left, and no request that waits, so nothing is counted for this slot. The lock goes next.
         let registry = self.table.mapping().registry();
         registry.vacate(self.slot);
     }

@@ -9,12 +9,16 @@ mod permit;
 mod policy;
 mod request;
 mod thread;
+mod waiting;
 
 pub use permit::Permit;
 pub use policy::{Candidate, Policy};
 pub use request::Request;
+pub use waiting::Acquire;
 
 use crate::algorithm::lifetime::retired::Retire;
+use crate::algorithm::queue::Turn;
+use crate::algorithm::queue::order::{EngineSet, Key, Tag};
 use crate::error::{Result, RouteError};
 use crate::frontend::choose::Chooser;
 use crate::frontend::choose::load::PolicyKey;
@@ -22,6 +26,7 @@ use crate::frontend::lifetime::MembershipRef;
 use crate::frontend::membership::Membership;
 use crate::frontend::operation::{Operation, Placed};
 use crate::frontend::policy::Load;
+use crate::shm::clock;
 use crate::table::Table;
 use crate::table::refusals::reason_of;
 use crossbeam_utils::Backoff;
@@ -214,10 +219,14 @@ impl Frontend {
         self.membership.slot()
     }
 
+    pub(crate) fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
     /// Places a request that may go anywhere. `None`: there is no room, or the policy has no terms.
     #[inline(always)] // a caller that knows the tokens makes half of it go away
     fn place_anywhere(&self, tokens: u32) -> Option<Permit> {
-        if !self.key.has_terms() {
+        if !self.key.has_terms() || self.table().mapping().is_awaited() {
             return None;
         }
         let placed = Operation::begin(&self.membership)?.place_anywhere(&self.key, tokens)?;
@@ -252,6 +261,7 @@ impl Frontend {
     }
 
     fn place(&self, request: &Request<'_>) -> Result<Permit, RouteError> {
+        request.check()?;
         if request.goes_anywhere()
             && let Some(permit) = self.place_anywhere(request.tokens)
         {
@@ -260,29 +270,55 @@ impl Frontend {
         self.place_by_all(request)
     }
 
-    /// Places a request by all that counts.
+    /// Places a request by all that counts, behind those that wait.
     fn place_by_all(&self, request: &Request<'_>) -> Result<Permit, RouteError> {
+        if !self.table().mapping().is_awaited() {
+            return self.place_behind(request, &[]);
+        }
+        let last = Key {
+            tag: Tag::last_of(request.class.into()),
+            slot: usize::MAX,
+        };
+        self.place_in_turn(request, last)
+    }
+
+    /// Places a request where no request comes first that waits and has a smaller key.
+    fn place_in_turn(&self, request: &Request<'_>, key: Key) -> Result<Permit, RouteError> {
+        let now = clock::now_coarse();
+        match (self.table().queue()).turn(key, request.engine_set(), now) {
+            Turn::Ahead { but } => self.place_behind(request, &but),
+            Turn::Behind => Err(Chooser::new(self.table(), &self.key, request).behind_all()),
+        }
+    }
+
+    /// Places a request on any engines but those on which others come first.
+    fn place_behind(
+        &self,
+        request: &Request<'_>,
+        others: &[EngineSet],
+    ) -> Result<Permit, RouteError> {
+        let chooser = Chooser::new(self.table(), &self.key, request).behind(others);
         let placed = match self.policy {
-            Policy::Custom(ref load) => self.place_by_custom(load, request)?,
-            _ => self.operation()?.place(&self.key, request)?,
+            Policy::Custom(ref load) => self.place_by_custom(load, &chooser)?,
+            _ => self.operation()?.place(&chooser, request)?,
         };
         Ok(self.permit(placed, request.tokens))
     }
 
     /// Places a request by a load of the user's own, which is computed while no lane is entered: that code
     /// may end permits, route by another policy, or fork.
-    fn place_by_custom(&self, load: &Load, request: &Request<'_>) -> Result<Placed, RouteError> {
+    fn place_by_custom(&self, load: &Load, chooser: &Chooser<'_>) -> Result<Placed, RouteError> {
         /// How often the user's code is called anew. It may itself change the engine that it is about to
         /// choose, at each call: then only remembered loads come to an end.
         const ASKED_ANEW: u32 = 16;
-        if let Some(placed) = self.try_custom(load, request, ASKED_ANEW)? {
+        if let Some(placed) = self.try_custom(load, chooser, ASKED_ANEW)? {
             return Ok(placed);
         }
         let load = load.remembering();
         loop {
             // Each load is asked for once at most, so in the end an attempt only fails because another
             // operation took effect: not a spin without bound.
-            if let Some(placed) = self.try_custom(&load, request, u32::MAX)? {
+            if let Some(placed) = self.try_custom(&load, chooser, u32::MAX)? {
                 return Ok(placed);
             }
         }
@@ -292,10 +328,9 @@ impl Frontend {
     fn try_custom(
         &self,
         load: &Load,
-        request: &Request<'_>,
+        chooser: &Chooser<'_>,
         attempts: u32,
     ) -> Result<Option<Placed>, RouteError> {
-        let chooser = Chooser::new(self.table(), &self.key, request);
         let last_chosen = |engine| {
             // In a forked child, which is told so below, any number will do.
             Operation::begin(&self.membership).map_or(0, |mut lane| lane.last_chosen(engine))
@@ -306,7 +341,7 @@ impl Frontend {
             // After the choice: in a child that was forked in the middle of it this is where it ends.
             let mut operation = self.operation()?;
             let choice = choice.map_err(|no_choice| chooser.explain(no_choice, 1))?;
-            if let Some(placed) = operation.place_chosen(&chooser, choice)? {
+            if let Some(placed) = operation.place_chosen(chooser, choice)? {
                 return Ok(Some(placed));
             }
             backoff.spin();

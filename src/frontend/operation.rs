@@ -4,6 +4,7 @@ use crate::algorithm::counter::Counter;
 use crate::algorithm::lifetime::retired::Retire;
 use crate::algorithm::lifetime::{LaneUse, PermitCount};
 use crate::algorithm::place::{Choice, Refusal};
+use crate::algorithm::queue::Bound;
 use crate::algorithm::word::{Amount, LaneId};
 use crate::error::Cap;
 use crate::error::RouteError;
@@ -12,6 +13,7 @@ use crate::frontend::choose::{Chooser, LaneMemory};
 use crate::frontend::lanes::LaneGuard;
 use crate::frontend::membership::Membership;
 use crate::frontend::request::Request;
+use crate::table::Table;
 use std::ptr::NonNull;
 
 /// One operation of a frontend, and the lane that it runs in.
@@ -66,11 +68,10 @@ impl<'a> Operation<'a> {
     /// Chooses an engine by all that counts, and counts a request on it.
     pub(crate) fn place(
         &mut self,
-        policy: &PolicyKey,
+        chooser: &Chooser<'_>,
         request: &Request<'_>,
     ) -> Result<Placed, RouteError> {
         let table = self.membership.table();
-        let chooser = Chooser::new(table, policy, request);
         let (id, rows) = (self.lane.id(), table.mapping().rows());
         let placed = self.lane.with_memory(|memory| {
             let placed = rows.place(id, Amount::request(request.tokens), || {
@@ -150,6 +151,18 @@ impl<'a> Operation<'a> {
             })
     }
 
+    /// Counts a request of a class that is going to wait.
+    pub(crate) fn enter_queue(&self, class: usize) -> Result<(), Bound> {
+        let queue = self.membership.table().queue();
+        queue.enter(self.lane.id(), class)
+    }
+
+    /// Takes a request of a class off that waits no more.
+    pub(crate) fn leave_queue(&self, class: usize) {
+        let queue = self.membership.table().queue();
+        queue.leave(self.lane.id(), class);
+    }
+
     /// Takes a request off its engine.
     #[inline]
     pub(crate) fn finish(&self, engine: usize, tokens: u32) {
@@ -161,6 +174,13 @@ impl<'a> Operation<'a> {
         if tokens > 0 || !counter.attempt_in(lane, engine, counter.load(engine), change) {
             finish_after_all(counter, id, engine, tokens);
         }
+    }
+
+    /// The table, if a request waits for a place that this operation may just have freed.
+    #[inline]
+    pub(crate) fn awaited_table(&self) -> Option<Table> {
+        let table = self.membership.table();
+        (table.mapping().is_awaited_after()).then(|| table.clone())
     }
 
     /// Takes back the count of the permit whose request was finished. See [`LaneGuard::end_permit`].

@@ -1,5 +1,8 @@
 //! Requests: their cost, and their say in where they go.
 
+use crate::algorithm::queue::order::{CLASSES, EngineSet};
+use crate::error::RouteError;
+use crate::table::MAX_NAME_LEN;
 use crate::table::engine_id::{EngineId, EngineSelector};
 
 /// A request to be placed: how much it costs, and where it may or should go.
@@ -19,24 +22,94 @@ use crate::table::engine_id::{EngineId, EngineSelector};
 /// # Ok(()) }
 /// ```
 #[must_use = "a request is placed by `route_with`"]
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Request<'a> {
     pub(crate) tokens: u32,
+    pub(crate) class: u8,
+    /// A hash of the tenant's name.
+    pub(crate) tenant: Option<u64>,
+    pub(crate) share: u32,
+    /// What is wrong with the tenant's name.
+    pub(crate) tenant_fault: Option<RouteError>,
     pub(crate) pin: Option<EngineSelector>,
     pub(crate) excluded: &'a [EngineId],
     pub(crate) preferred: Option<(EngineSelector, f64)>,
 }
 
+/// As [`Request::new`].
+impl Default for Request<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<'a> Request<'a> {
-    /// Returns a request of no tokens that may go anywhere.
+    /// Returns a request of no tokens that may go anywhere, of class 0 and no tenant.
     #[inline]
     pub fn new() -> Self {
-        Self::default()
+        Self {
+            tokens: 0,
+            class: 0,
+            tenant: None,
+            share: 1,
+            tenant_fault: None,
+            pin: None,
+            excluded: &[],
+            preferred: None,
+        }
     }
 
     /// Sets how many tokens it costs, which are counted beside it until it finishes. Default: 0.
     pub fn tokens(mut self, tokens: u32) -> Self {
         self.tokens = tokens;
+        self
+    }
+
+    /// Sets its class, 0 to 3. Requests of class 0 that wait are served first, then those of class 1, and so on. Default:
+    /// 0. While a request waits, one of a later class gets no place that the first one could take, by
+    /// [`route`](crate::Frontend::route) either. Nothing keeps a later class from waiting for as long as earlier ones
+    /// come.
+    ///
+    /// A class above 3 is [`RouteError::NoSuchClass`] when the request is placed.
+    pub fn class(mut self, class: u8) -> Self {
+        self.class = class;
+        self
+    }
+
+    /// Names its tenant: the customer or the API key that it is for, of at most [`MAX_NAME_LEN`] bytes. Default: none.
+    ///
+    /// While requests of one class wait, tenants are served in proportion to their [shares](Self::share), whichever of
+    /// them sends more: start-time fair queueing, over all processes. A tenant that is alone gets everything. Requests
+    /// without a tenant are those of one more tenant. What is shared are requests, or tokens if the table was created with
+    /// [`share_tokens`](crate::Options::share_tokens).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{Request, Table};
+    /// # use std::time::Duration;
+    /// let table = Table::options().engines(1).max_waiting(100).memfd()?;
+    /// let frontend = table.join()?;
+    /// let request = Request::new().class(1).tenant("team-a").share(3);
+    /// let permit = frontend.acquire(&request, Duration::from_secs(30))?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// The table knows 508 names, by their hash: two tenants that fall together are served as one. A request that gives
+    /// up has used its tenant's turn.
+    ///
+    /// A longer name is [`RouteError::TenantName`] when the request is placed.
+    pub fn tenant(mut self, name: &str) -> Self {
+        self.tenant_fault = (name.len() > MAX_NAME_LEN).then(|| RouteError::TenantName {
+            length: u32::try_from(name.len()).unwrap_or(u32::MAX),
+        });
+        self.tenant = Some(hash_of(name));
+        self
+    }
+
+    /// Sets the share of its tenant, compared with the shares of the others. Default: 1. A share of 0 is
+    /// [`RouteError::NoShare`] when the request is placed.
+    pub fn share(mut self, share: u32) -> Self {
+        self.share = share;
         self
     }
 
@@ -71,9 +144,41 @@ impl<'a> Request<'a> {
         self
     }
 
+    /// Fails if it cannot be placed anywhere at any time.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), RouteError> {
+        if self.class == 0 && self.tenant.is_none() && self.share == 1 {
+            return Ok(());
+        }
+        if usize::from(self.class) >= CLASSES {
+            return Err(RouteError::NoSuchClass { class: self.class });
+        }
+        if self.share == 0 {
+            return Err(RouteError::NoShare);
+        }
+        self.tenant_fault.map_or(Ok(()), Err)
+    }
+
+    /// The engines that it may go to, as other processes see them while it waits.
+    pub(crate) fn engine_set(&self) -> EngineSet {
+        match self.pin {
+            Some(engine) => EngineSet::one(engine.index()),
+            None => EngineSet::all_but(self.excluded.iter().map(|engine| engine.index())),
+        }
+    }
+
     /// Whether it has no say in where it goes.
     #[inline]
     pub(crate) fn goes_anywhere(&self) -> bool {
         self.pin.is_none() && self.excluded.is_empty() && self.preferred.is_none()
     }
+}
+
+/// FNV-1a, so that all processes of a table have the same.
+fn hash_of(name: &str) -> u64 {
+    let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    // Its lower bits are poor for short names.
+    hash ^ (hash >> 32)
 }

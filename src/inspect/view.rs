@@ -2,6 +2,7 @@
 
 use crate::algorithm::primitive::AtomicU64;
 use crate::algorithm::word::{MAX_REQUESTS, MAX_TOKENS};
+use crate::inspect::queue::QueueView;
 use crate::publication::record::{self, EngineStats, Reading};
 use crate::shm::clock;
 use crate::shm::is_locked;
@@ -34,6 +35,8 @@ pub struct View {
     pub snapshot: Option<SnapshotView>,
     /// How many calls were refused since the table was created, by reason.
     pub refusals_total: Refusals,
+    /// The queue, in which requests wait for a place. `None`: the table has none.
+    pub queue: Option<QueueView>,
     /// The cap of the whole table in requests.
     pub max_in_flight: Option<u32>,
     /// The cap of the whole table in tokens.
@@ -93,6 +96,8 @@ pub struct FrontendView {
     pub in_flight: u64,
     /// Their tokens.
     pub tokens: u64,
+    /// Requests of its that wait for a place.
+    pub waiting: u64,
 }
 
 /// The snapshot in a [`View`].
@@ -163,6 +168,7 @@ impl Table {
             deployment: (self.is_held(DEPLOYMENT_LOCK)).then(|| pid(&control.deployment_pid)),
             snapshot,
             refusals_total: self.refusals(),
+            queue: self.queue_view(),
             max_in_flight: caps.requests,
             max_tokens: caps.tokens,
         }
@@ -224,6 +230,8 @@ impl Table {
             in_flight = in_flight.saturating_add(ledger.requests().max(0) as u64);
             tokens = tokens.saturating_add(ledger.tokens.max(0) as u64);
         }
+        let queue_row = self.mapping().counter().queue_row;
+        let waiting = registry.ledger(slot, queue_row).requests().max(0) as u64;
         // Relaxed, both: for people only.
         let joined_at = Duration::from_nanos(record.since.load(Ordering::Relaxed));
         Some(FrontendView {
@@ -233,6 +241,7 @@ impl Table {
             joined_at: UNIX_EPOCH.checked_add(joined_at).unwrap_or(UNIX_EPOCH),
             in_flight,
             tokens,
+            waiting,
         })
     }
 

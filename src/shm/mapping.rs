@@ -2,9 +2,13 @@
 
 use super::access::Access;
 use crate::algorithm::counter::Counter;
-use crate::algorithm::primitive::{Atomic, AtomicU64};
+use crate::algorithm::primitive::{Atomic, AtomicU64, fence_after_swap};
+use crate::algorithm::queue::Queue;
+use crate::algorithm::record::heads::HeadsRecord;
 use crate::algorithm::record::lane::LaneRecord;
+use crate::algorithm::record::queue::QueueRecord;
 use crate::algorithm::record::slot::SlotRecord;
+use crate::algorithm::record::waited::WaitedRecord;
 use crate::algorithm::registry::Registry;
 use crate::algorithm::rows::{Limits, Rows};
 use crate::algorithm::seqlatch::SeqLatch;
@@ -32,6 +36,10 @@ struct Parts<'a> {
     rows: Rows<'a>,
     engines: &'a [EngineRecord],
     slots: &'a [SlotRecord],
+    queue: &'a QueueRecord,
+    tenants: &'a [AtomicU64],
+    heads: &'a [HeadsRecord],
+    waited: &'a [WaitedRecord],
     latch: SeqLatch<'a, HEAD_WORDS>,
 }
 
@@ -53,6 +61,12 @@ unsafe impl Shared for EngineRecord {}
 unsafe impl Shared for SlotRecord {}
 // SAFETY: made of the above.
 unsafe impl Shared for LaneRecord {}
+// SAFETY: made of the above.
+unsafe impl Shared for QueueRecord {}
+// SAFETY: made of the above.
+unsafe impl Shared for HeadsRecord {}
+// SAFETY: made of the above.
+unsafe impl Shared for WaitedRecord {}
 
 const _: () = assert!(size_of::<Atomic<Word>>() == 8 && align_of::<Atomic<Word>>() == 8);
 const _: () = assert!(size_of::<Atomic<Witness>>() == 4 && align_of::<Atomic<Witness>>() == 4);
@@ -78,6 +92,8 @@ impl Mapping {
                     ledgers: bytes.section::<AtomicU64>(layout.ledgers),
                     plane_stride: layout.geometry.plane_stride(),
                     anonymous_tags: &control.anonymous_tags.word,
+                    total_row: layout.geometry.total_row(),
+                    queue_row: layout.geometry.queue_row(),
                     witnesses: bytes.section::<Atomic<Witness>>(layout.witnesses),
                     witness_stride: layout.geometry.witness_stride(),
                 },
@@ -88,6 +104,10 @@ impl Mapping {
             },
             engines: bytes.section::<EngineRecord>(layout.engines),
             slots: bytes.section::<SlotRecord>(layout.slots),
+            queue: &bytes.section::<QueueRecord>(layout.queue)[0],
+            tenants: bytes.section::<AtomicU64>(layout.tenants),
+            heads: bytes.section::<HeadsRecord>(layout.heads),
+            waited: bytes.section::<WaitedRecord>(layout.waited),
             latch: SeqLatch::new(
                 &control.sequence.word,
                 bytes.section::<AtomicU64>(layout.publications),
@@ -133,7 +153,37 @@ impl Mapping {
             slots: self.parts.slots,
             lanes_per_slot: self.layout.geometry.lanes,
             counter: self.parts.rows.counter,
+            heads: self.parts.heads,
         }
+    }
+
+    #[inline]
+    pub(crate) fn queue(&self) -> Queue<'_> {
+        Queue {
+            rows: self.parts.rows,
+            record: self.parts.queue,
+            tenants: self.parts.tenants,
+            heads: self.parts.heads,
+        }
+    }
+
+    /// As [`Queue::is_awaited`].
+    #[inline]
+    pub(crate) fn is_awaited(&self) -> bool {
+        let counter = self.counter();
+        counter.load(counter.queue_row).value() > 0
+    }
+
+    /// As [`Queue::is_awaited_after`].
+    #[inline]
+    pub(crate) fn is_awaited_after(&self) -> bool {
+        fence_after_swap();
+        self.is_awaited()
+    }
+
+    /// What has become of waiting requests, by slot.
+    pub(crate) fn waited(&self) -> &[WaitedRecord] {
+        self.parts.waited
     }
 
     #[inline]

@@ -3,6 +3,7 @@
 mod access;
 pub(crate) mod clock;
 mod fork;
+pub(crate) mod futex;
 mod kept;
 pub(crate) mod layout;
 mod lock;

@@ -54,6 +54,7 @@ impl Table {
         let _changer = self.change_engines()?;
         let slot = self.put(&engine)?;
         self.engines().rows().announce_all();
+        self.wake_waiting();
         // No other process gives slots new engines meanwhile: this is the only changer.
         Ok(self.engines().id(slot))
     }
@@ -105,6 +106,7 @@ impl Table {
         let before = self.move_to(engine.into(), RowState::Removed)?;
         // Its weight and its caps have no say any more.
         self.engines().rows().outdate_terms();
+        self.wake_waiting();
         Ok(before.value())
     }
 
@@ -271,6 +273,7 @@ impl Table {
         let mut total = rows.total_caps();
         change(&mut total);
         rows.set_total_caps(total);
+        self.wake_waiting();
         Ok(())
     }
 
@@ -286,6 +289,7 @@ impl Table {
         change(&mut limits);
         engines.configure(engine, &limits);
         engines.rows().announce_all();
+        self.wake_waiting();
         Ok(())
     }
 
@@ -347,6 +351,10 @@ impl Table {
         // Also if it was up before: the process that has brought it up may not have come to this yet.
         if to == RowState::Active && moved.is_some() {
             rows.announce(slot);
+        }
+        if moved.is_some() {
+            // Also those whose engines are all down or gone now: they wait in vain.
+            self.wake_waiting();
         }
         Ok(moved)
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod options;
 
+pub(crate) mod bounds;
 mod change;
 pub(crate) mod configuration;
 mod dimensions;
@@ -14,6 +15,7 @@ pub(crate) mod path_state;
 mod reaper;
 pub(crate) mod refusals;
 pub(crate) mod role;
+mod waking;
 
 pub use configuration::{Changes, Deployment};
 pub use dimensions::Dimensions;
@@ -71,6 +73,8 @@ pub struct Reaped {
     pub requests: u64,
     /// The tokens of these requests.
     pub tokens: u64,
+    /// Requests of theirs that waited for a place.
+    pub waiting: u64,
 }
 
 impl Table {
@@ -127,10 +131,14 @@ impl Table {
         let registry = self.mapping().registry();
         let returned = self.file.with_spare_lock(|lock| registry.reap(lock));
         let returned = returned.map_err(|e| self.failed("reaping", e))?;
+        if returned.frontends > 0 {
+            self.wake_next(None);
+        }
         Ok(Reaped {
             frontends: returned.frontends,
             requests: returned.requests,
             tokens: returned.tokens,
+            waiting: returned.waiting,
         })
     }
 
@@ -138,7 +146,11 @@ impl Table {
     pub(crate) fn reap_unless_busy(&self) -> bool {
         let registry = self.mapping().registry();
         let reaped = (self.file).with_free_spare_lock(|lock| registry.reap(lock));
-        matches!(reaped, Some(Ok(returned)) if returned.frontends > 0)
+        let has_freed = matches!(reaped, Some(Ok(returned)) if returned.frontends > 0);
+        if has_freed {
+            self.wake_next(None);
+        }
+        has_freed
     }
 
     /// Reaps, and waits for others who are reaping already. Not for ever: one that is stopped is a
@@ -153,7 +165,9 @@ impl Table {
         };
         self.file
             .with_spare_lock(|lock| registry.reap_to_the_end(lock, pause))
-            .map_err(|e| self.failed("reaping", e))
+            .map_err(|e| self.failed("reaping", e))?;
+        self.wake_next(None);
+        Ok(())
     }
 
     /// Whether the frontend in a slot lives. `None`: there is none. A lock that cannot be asked for

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::shm::layout::{Geometry, Header, MAX_ENGINES, SHARED_LANES};
 use crate::shm::{Access, Mapping, TableFile};
 use crate::table::Table;
+use crate::table::bounds::QueueOptions;
 use crate::table::engine::Engine;
 use crate::table::engines::Engines;
 use std::collections::HashMap;
@@ -37,6 +38,7 @@ pub struct Options {
     pub(crate) max_in_flight: Option<u32>,
     pub(crate) max_tokens: Option<u32>,
     pub(crate) mode: Option<u32>,
+    pub(crate) queue: QueueOptions,
     any_owner: bool,
 }
 
@@ -62,6 +64,7 @@ impl fmt::Debug for Options {
         for (name, cap) in caps {
             cap.map(|cap| said.field(name, &cap));
         }
+        self.queue.said(&mut said);
         self.mode
             .map(|mode| said.field("mode", &format_args!("{mode:#o}")));
         if self.any_owner {
@@ -334,6 +337,7 @@ impl Options {
             return Err(option("engines", 0, expected.to_owned()));
         }
         self.check_engines()?;
+        self.queue.check()?;
         Ok(Header {
             geometry,
             engines,
@@ -385,6 +389,7 @@ impl Options {
             engines.write(slot, engine);
             engines.rewrite(slot, |_| Some(RowState::Active));
         }
+        mapping.queue().set_bounds(self.queue.bounds());
         // After the limits, which it announces, too.
         mapping.rows().set_total_caps(self.total_caps());
     }

@@ -51,7 +51,11 @@ pub(crate) fn reason_of(error: RouteError) -> Option<usize> {
             Cap::TableTokens => 3,
         }),
         RouteError::Unavailable(_) => Some(4),
-        RouteError::NoSuchEngine { .. } | RouteError::Forked => None,
+        RouteError::NoSuchEngine { .. }
+        | RouteError::Forked
+        | RouteError::NoSuchClass { .. }
+        | RouteError::TenantName { .. }
+        | RouteError::NoShare => None,
     }
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod tie_break;
 use crate::algorithm::choose::{Anywhere, Wishes};
 use crate::algorithm::counter::Counter;
 use crate::algorithm::place::Choice;
+use crate::algorithm::queue::order::EngineSet;
 use crate::algorithm::terms::Terms;
 use crate::algorithm::total::Full;
 use crate::frontend::choose::load::{Loads, PolicyKey};
@@ -70,6 +71,8 @@ pub(crate) struct Chooser<'a> {
     counter: &'a Counter<'a>,
     policy: &'a PolicyKey,
     request: &'a Request<'a>,
+    /// The engines on which other requests come first.
+    behind: &'a [EngineSet],
 }
 
 impl<'a> Chooser<'a> {
@@ -80,7 +83,14 @@ impl<'a> Chooser<'a> {
             counter: table.mapping().counter(),
             policy,
             request,
+            behind: &[],
         }
+    }
+
+    /// The same for a request that waits, or finds others waiting: these come first on these engines.
+    pub(crate) fn behind(mut self, others: &'a [EngineSet]) -> Self {
+        self.behind = others;
+        self
     }
 
     /// The tokens of the request.
@@ -126,6 +136,11 @@ impl<'a> Chooser<'a> {
         self.request.excluded.iter().any(is_it)
     }
 
+    /// Whether another request comes first on an engine.
+    fn is_behind(&self, engine: usize) -> bool {
+        self.behind.iter().any(|others| others.has(engine))
+    }
+
     /// Whether the request prefers the engine that has this slot.
     fn prefers(&self, engine: usize) -> bool {
         (self.request.preferred)
@@ -139,7 +154,7 @@ impl Wishes for Chooser<'_> {
     }
 
     fn has_excluded(&self) -> bool {
-        !self.request.excluded.is_empty()
+        !self.request.excluded.is_empty() || !self.behind.is_empty()
     }
 
     #[inline]
@@ -150,6 +165,10 @@ impl Wishes for Chooser<'_> {
             each(slot, &|| {
                 slot < self.engines.in_use() && *id == self.engines.id(slot)
             });
+        }
+        if !self.behind.is_empty() {
+            let taken = (0..self.engines.in_use()).filter(|&engine| self.is_behind(engine));
+            taken.for_each(|engine| each(engine, &|| true));
         }
     }
 

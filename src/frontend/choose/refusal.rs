@@ -87,6 +87,18 @@ impl Chooser<'_> {
         }
     }
 
+    /// Why a request is not placed that comes behind others on all its engines.
+    #[cold]
+    pub(crate) fn behind_all(&self) -> RouteError {
+        match self.refusal() {
+            Some(no_choice) => self.explain(no_choice, 1),
+            None if self.engines.rows().hints().has_total_cap() => {
+                self.saturated(Cap::TableRequests, 1)
+            }
+            None => self.saturated(Cap::EngineRequests, 1),
+        }
+    }
+
     /// The error of a call that was to place `count` requests.
     #[cold]
     pub(crate) fn explain(&self, no_choice: NoChoice, count: usize) -> RouteError {

@@ -53,6 +53,9 @@ impl Chooser<'_> {
         if !word.has_room(limits.max_in_flight() as i32) {
             return Admission::AtItsCap(Full::Requests);
         }
+        if self.is_behind(engine) {
+            return Admission::AtItsCap(Full::Requests);
+        }
         let rows = self.engines.rows();
         if !rows.has_room(engine, tokens, self.request.tokens) {
             return Admission::AtItsCap(Full::Tokens);

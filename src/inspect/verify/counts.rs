@@ -113,6 +113,16 @@ impl Table {
         if row == self.header().geometry.total_row() {
             return "the table as a whole".to_owned();
         }
+        let queue_row = self.header().geometry.queue_row();
+        if row == queue_row {
+            return "the queue".to_owned();
+        }
+        if row > queue_row {
+            return format!("class {} of the queue", row - queue_row - 1);
+        }
+        if row > self.header().geometry.total_row() {
+            return format!("row {row}, which nothing uses");
+        }
         let engines = self.engines();
         match row < engines.in_use() {
             true => format!("engine {row} ({:?})", engines.name(row)),

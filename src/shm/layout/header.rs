@@ -20,7 +20,7 @@ use crate::algorithm::record::{Field, fields};
 use bytemuck::{Pod, Zeroable};
 
 /// The version of the layout.
-pub(crate) const VERSION: u32 = 7;
+pub(crate) const VERSION: u32 = 8;
 /// The first eight bytes of a table.
 const MAGIC: u64 = u64::from_le_bytes(*b"HEADCNT\0");
 /// The bytes of the header.

@@ -1,6 +1,6 @@
 //! The file, word by word. This module and the records that it names are the only ones that know an offset.
 //!
-//! With E = `max_engines`, R = E + 1, S = `max_frontends`, L = S * `lanes`, R' = R rounded up to 16, and L' = L
+//! With E = `max_engines`, Q = E + 1 rounded up to 16, R = Q + 5, S = `max_frontends`, L = S * `lanes`, R' = R rounded up to 16, and L' = L
 //! rounded up to 32. All words have 64 bits and are little-endian. The bits of a word are listed from the most significant one, with widths.
 //!
 //! ```text
@@ -35,6 +35,18 @@
 //!                                         41  configured max_tokens      cap + 1 64; all ones: none; 0: not known
 //!                                      42-47  padding
 //!
+//!  queue         1 of 256                  0  max_waiting           0 (44) | requests, 0 for no queue: 20
+//!                                        1-4  max_waiting of class  0 (44) | requests, 0 for no own bound: 20
+//!                                          5  by tokens             0 (63) | tenants share tokens 1
+//!                                       6-15  padding
+//!                                      16-19  served                0 (2) | start 62
+//!                                         20  slots                 0 (52) | slots 12
+//!                                         21  last served at        ns of the monotonic clock 64
+//!                                         22  pace                  ns 64
+//!                                      23-31  padding
+//!
+//!  tenants       512 of 8                  0  next start            by class without a tenant, then by tenant: 64
+//!
 //!  words         R of 8                    0  requests              state 2 | value 20 | lane 12 | tokens 1 | tag 29
 //!  tokens        R of 8                    0  tokens                tokens 32 | version 32
 //!  limits        R of 8                    0  limits                weight, an f32: 32 | 0 (12) | request cap 20
@@ -49,6 +61,21 @@
 //!                                          1  pid                   0 (32) | pid 32
 //!                                          2  since                 ns of the Unix epoch 64
 //!                                        3-7  padding
+//!
+//!  heads         S of 384               0-13  tag                   class 2 | start, 0 for no head: 62
+//!                                         14  wake                  count 64
+//!                                         15  woken at              ns of the monotonic clock 64
+//!                                      16-29  engines               0 (1) | only one 1 | how many 3 | 0 (7) | four engines 52
+//!                                      30-31  padding
+//!                                      32-45  size                  since, ms of the monotonic clock 32 | tokens 32
+//!                                      46-47  padding
+//!
+//!  waited        S of 256               0-15  served                requests, by how long they waited 64
+//!                                         16  waited                ns 64
+//!                                         17  refused               requests 64
+//!                                         18  timed out             requests 64
+//!                                         19  cancelled             requests 64
+//!                                      20-31  padding
 //!
 //!  lanes         L of 128                  0  operation             number 64
 //!                                          1  intent                active 1 | 0 (21) | row 13 | tag 29
@@ -77,7 +104,8 @@
 //!                                8 + rows ..                        generation 44 | in flight 20
 //! ```
 //!
-//! The last row is the table's own, and those before it are the engines'. Each part starts at a multiple of 128
+//! Row E is the table's own, and those before it are the engines'. Row Q counts the requests that wait, and the four after
+//! it those of each class; the rows between count nothing. Each part starts at a multiple of 128
 //! bytes. Padding is zero. All words but those of the header are touched only by atomic operations. Processes also
 //! hold locks on bytes of the file, whatever is in these bytes: see [`lock_bytes`].
 
@@ -94,9 +122,14 @@ pub(crate) use lock_bytes::{
     DEPLOYMENT_LOCK, ENGINES_LOCK, FIRST_CANARY_LOCK, PUBLISHER_LOCK, slot_lock,
 };
 
+use crate::algorithm::queue::TENANTS;
+use crate::algorithm::queue::order::CLASSES;
+use crate::algorithm::record::heads::HeadsRecord;
 use crate::algorithm::record::lane::LaneRecord;
 use crate::algorithm::record::ledger::{self, PLANES};
+use crate::algorithm::record::queue::QueueRecord;
 use crate::algorithm::record::slot::SlotRecord;
+use crate::algorithm::record::waited::WaitedRecord;
 use crate::algorithm::record::{self, Field, Found};
 use crate::algorithm::rows::{Limits, TOKEN_CAP};
 use crate::algorithm::seqlatch::COPIES;
@@ -108,6 +141,9 @@ pub(crate) const MAX_ENGINES: usize = 4096;
 
 /// How many of a frontend's lanes all threads share that have none of their own.
 pub(crate) const SHARED_LANES: usize = 1;
+
+/// When the next request of a tenant would be served.
+const TENANT: Field = Field::new("next start", |found| format!("start {}", found.word));
 
 /// Bytes that processors fetch together: two cache lines.
 const LINE: usize = 128;
@@ -152,13 +188,19 @@ impl Geometry {
         })
     }
 
-    /// Returns the last row. It is the table's own; those before it are the engines'.
+    /// Returns the table's own row. Those before it are the engines'.
     pub(crate) fn total_row(&self) -> usize {
         self.max_engines
     }
 
+    /// Returns the first of the queue's rows, which are the last ones: of all that wait, and of each class. They begin a
+    /// line, which no process writes while no request waits.
+    pub(crate) fn queue_row(&self) -> usize {
+        (self.total_row() + 1).next_multiple_of(LINE / 8)
+    }
+
     fn rows(&self) -> usize {
-        self.total_row() + 1
+        self.queue_row() + 1 + CLASSES
     }
 
     fn all_lanes(&self) -> usize {
@@ -190,12 +232,16 @@ pub(crate) struct Section {
 pub(crate) struct Layout {
     pub(crate) geometry: Geometry,
     pub(crate) control: Section,
+    pub(crate) queue: Section,
+    pub(crate) tenants: Section,
     pub(crate) words: Section,
     pub(crate) tokens: Section,
     pub(crate) limits: Section,
     pub(crate) token_caps: Section,
     pub(crate) engines: Section,
     pub(crate) slots: Section,
+    pub(crate) heads: Section,
+    pub(crate) waited: Section,
     pub(crate) lanes: Section,
     /// In words.
     pub(crate) ledgers: Section,
@@ -222,12 +268,16 @@ impl Layout {
         Self {
             geometry,
             control: section(1, size_of::<Control>()),
+            queue: section(1, size_of::<QueueRecord>()),
+            tenants: section(CLASSES + TENANTS, 8),
             words: section(rows, 8),
             tokens: section(rows, 8),
             limits: section(rows, 8),
             token_caps: section(rows, 8),
             engines: section(geometry.max_engines, size_of::<EngineRecord>()),
             slots: section(geometry.max_frontends, size_of::<SlotRecord>()),
+            heads: section(geometry.max_frontends, size_of::<HeadsRecord>()),
+            waited: section(geometry.max_frontends, size_of::<WaitedRecord>()),
             lanes: section(geometry.all_lanes(), size_of::<LaneRecord>()),
             ledgers: section(geometry.all_lanes() * ledger, 8),
             witnesses: section(geometry.all_lanes() * geometry.witness_stride(), 4),
@@ -264,12 +314,16 @@ impl Layout {
         let parts = [
             Part::header(),
             part("control", self.control, &Control::FIELDS),
+            part("queue", self.queue, &QueueRecord::FIELDS),
+            part("tenants", self.tenants, &[TENANT]),
             part("words", self.words, &[Word::FIELD]),
             part("tokens", self.tokens, &[TokenWord::field("tokens")]),
             part("limits", self.limits, &[Limits::FIELD]),
             part("token caps", self.token_caps, &[TOKEN_CAP]),
             part("engines", self.engines, &EngineRecord::FIELDS),
             part("slots", self.slots, &SlotRecord::FIELDS),
+            part("heads", self.heads, &HeadsRecord::FIELDS),
+            part("waited", self.waited, &WaitedRecord::FIELDS),
             part("lanes", self.lanes, &LaneRecord::FIELDS),
             in_words("ledgers", self.ledgers, ledger),
             part(
@@ -411,7 +465,7 @@ mod tests {
 
     #[test]
     fn the_pictures_show_each_field() {
-        // Without padding after the rows of a ledger, of which the picture says only that it is there.
+        // The padding after the rows of a ledger is not in the picture, which says how far its planes are apart.
         let parts = layout(15, 2, 1).parts();
         let pictures = [
             (include_str!("mod.rs"), None),
@@ -422,6 +476,18 @@ mod tests {
             (
                 include_str!("../../algorithm/record/slot.rs"),
                 Some("slots"),
+            ),
+            (
+                include_str!("../../algorithm/record/queue.rs"),
+                Some("queue"),
+            ),
+            (
+                include_str!("../../algorithm/record/heads.rs"),
+                Some("heads"),
+            ),
+            (
+                include_str!("../../algorithm/record/waited.rs"),
+                Some("waited"),
             ),
             (
                 include_str!("../../algorithm/record/lane.rs"),
@@ -440,6 +506,10 @@ mod tests {
                 let mut start = 0;
                 for field in part.fields.iter().filter(|field| field.words > 0) {
                     let last = start + field.words - 1;
+                    if part.name == "ledgers" && field.is_padding() {
+                        start = last + 1;
+                        continue;
+                    }
                     let words = match field.words {
                         1 => start.to_string(),
                         _ => format!("{start}-{last}"),

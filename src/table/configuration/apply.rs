@@ -53,7 +53,7 @@ impl fmt::Display for Changes {
 
 impl Table {
     /// Brings the table to these options while its frontends go on: engines are added, removed, and get
-    /// other weights and caps, and the table gets other caps of its own. Returns the changes. To apply
+    /// other weights and caps, and the table gets other caps of its own and other bounds of its queue. Returns the changes. To apply
     /// the same options again changes nothing.
     ///
     /// - The engines become those of the options, told apart by their names. One that is in the table
@@ -61,7 +61,8 @@ impl Table {
     ///   the options is removed as by [`remove`](Self::remove), and the requests in flight on it finish. If the
     ///   options name no engine, all engines stay; [`engines(0)`](Options::engines) removes them all.
     /// - The caps of the table become those of the options; one that they do not set is no cap. A cap below
-    ///   the present count takes nothing away.
+    ///   the present count takes nothing away. So for the queue: if they do not set
+    ///   [`max_waiting`](Options::max_waiting), the table has none from then on, and those that wait already wait on.
     /// - What a table was created with stays: if the options set other sizes or another mode, nothing is
     ///   changed ([`Error::Differs`]).
     ///
@@ -125,6 +126,7 @@ impl Table {
     fn bring_to(&self, options: &Options, _changer: &LockFile) -> Result<Changes> {
         options.check_engines()?;
         options.check_mode()?;
+        options.queue.check()?;
         let differences = self.differences(options);
         if !differences.iter().all(Difference::can_be_changed) {
             return Err(Error::Differs {
@@ -169,7 +171,9 @@ impl Table {
             .try_for_each(|engine| self.put(engine).map(drop));
         // In any case: a process that was killed half-way may have come to a part of the changes only. This announces
         // the limits, too.
+        self.queue().set_bounds(options.queue.bounds());
         engines.rows().set_total_caps(options.total_caps());
+        self.wake_waiting();
         added?;
         configured.complete(options);
         Ok(Changes { differences })

@@ -18,6 +18,7 @@ impl Options {
     pub(crate) fn compare(&self, table: &Table) -> Result<()> {
         const PATIENCE: Duration = Duration::from_millis(200);
         self.check_mode()?;
+        self.queue.check()?;
         let start = Instant::now();
         loop {
             let differences = self.differences(table, false);
@@ -81,6 +82,7 @@ impl Options {
             ),
         ];
         let mut differences: Vec<_> = (of_the_table.into_iter())
+            .chain(self.queue.compared(table, entirely))
             .filter_map(|(option, asked, found)| {
                 let asked = asked.filter(|asked| *asked != found)?;
                 Some(Difference {

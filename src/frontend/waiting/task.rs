@@ -1,0 +1,188 @@
+//! Tasks that wait, and the one thread that waits for all of them.
+
+use super::waiter::{OwnedRequest, Sleeper, Waiter};
+use super::waiters::{LOOK, Waiters, check_process};
+use crate::algorithm::record::waited::Unserved;
+use crate::error::AcquireError;
+use crate::frontend::{Frontend, Permit, Request};
+use crate::shm::{clock, futex};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A request that gets a place; from [`Frontend::acquire_async`].
+#[must_use = "a future does nothing until it is polled"]
+pub struct Acquire {
+    frontend: Frontend,
+    deadline: u64,
+    progress: Progress,
+}
+
+enum Progress {
+    New(OwnedRequest),
+    Waits(Arc<Waiter>),
+    Done,
+}
+
+impl fmt::Debug for Acquire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let progress = match self.progress {
+            Progress::New(_) => "not polled yet",
+            Progress::Waits(_) => "waits",
+            Progress::Done => "done",
+        };
+        f.debug_struct("Acquire")
+            .field("frontend", &self.frontend)
+            .field("progress", &progress)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Acquire {
+    pub(super) fn new(frontend: &Frontend, request: &Request<'_>, deadline: Instant) -> Self {
+        let left = deadline.saturating_duration_since(Instant::now());
+        Self {
+            frontend: frontend.clone(),
+            deadline: clock::now().saturating_add(clock::in_nanoseconds(left)),
+            progress: Progress::New(OwnedRequest::of(request)),
+        }
+    }
+
+    /// Polls it for the first time. `None`: the request waits.
+    fn begin(
+        &mut self,
+        request: &OwnedRequest,
+        context: &Context<'_>,
+    ) -> Option<Result<Permit, AcquireError>> {
+        let is_late = clock::now() >= self.deadline;
+        let at_once = request.with(|request| self.frontend.acquire_at_once(request, is_late));
+        if at_once.is_some() {
+            return at_once;
+        }
+        let sleeper = Sleeper::Task(Mutex::new(context.waker().clone()));
+        let waiter =
+            request.with(|request| Waiter::new(&self.frontend, request, self.deadline, sleeper));
+        let waiter = Arc::new(waiter);
+        if let Err(error) = self.frontend.waiters().wait_as_task(&waiter) {
+            return Some(Err(error));
+        }
+        let outcome = waiter.take_outcome();
+        if outcome.is_none() {
+            self.progress = Progress::Waits(waiter);
+        }
+        outcome
+    }
+}
+
+impl Future for Acquire {
+    type Output = Result<Permit, AcquireError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let progress = std::mem::replace(&mut self.progress, Progress::Done);
+        let outcome = match progress {
+            Progress::New(request) => self.begin(&request, context),
+            Progress::Waits(waiter) => {
+                if let Err(error) = check_process(self.frontend.membership()) {
+                    return Poll::Ready(Err(error.into()));
+                }
+                // Under the lock, so that an outcome comes either before this look or after the new waker is there.
+                let state = self.frontend.waiters().lock();
+                let outcome = waiter.take_outcome();
+                if outcome.is_none() {
+                    waiter.set_waker(context.waker());
+                }
+                drop(state);
+                if outcome.is_none() {
+                    self.progress = Progress::Waits(waiter);
+                }
+                outcome
+            }
+            Progress::Done => panic!("`Acquire` was polled after it was done"),
+        };
+        outcome.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for Acquire {
+    fn drop(&mut self) {
+        let Progress::Waits(waiter) = &self.progress else {
+            return;
+        };
+        if check_process(self.frontend.membership()).is_err() {
+            return;
+        }
+        let mut state = self.frontend.waiters().lock();
+        let is_left = !state.give_up(waiter, Unserved::Cancelled);
+        Waiters::release(state);
+        if is_left {
+            // A place that the task does not take goes to the next request.
+            drop(waiter.take_outcome());
+        }
+    }
+}
+
+impl Waiters {
+    /// Has a task's request begin to wait.
+    fn wait_as_task(self: &Arc<Self>, waiter: &Arc<Waiter>) -> Result<(), AcquireError> {
+        let membership = waiter.frontend.membership();
+        check_process(membership)?;
+        let mut state = self.lock();
+        if !state.has_thread {
+            let waiters = Arc::clone(self);
+            let thread = thread::Builder::new().name("headcount-wait".to_owned());
+            let started = thread.spawn(move || waiters.wait_for_tasks());
+            started.map_err(|error| AcquireError::NoThread {
+                errno: error.raw_os_error().unwrap_or_default(),
+            })?;
+            state.has_thread = true;
+        }
+        state.enter(waiter)?;
+        let (is_first, is_early) = (state.tasks == 1, waiter.deadline < state.looks_at);
+        Self::release(state);
+        if is_first {
+            self.has_tasks.notify_one();
+        } else if is_early {
+            // The thread sleeps longer than that.
+            membership.table().wake(membership.slot());
+        }
+        Ok(())
+    }
+
+    /// Looks for places for as long as tasks wait, and sleeps while none does; until the frontend leaves.
+    fn wait_for_tasks(self: Arc<Self>) {
+        let mut state = self.lock();
+        while !state.is_closed {
+            let Some(task) = state.a_task().cloned() else {
+                let woken = self.has_tasks.wait(state);
+                state = woken.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let membership = task.frontend.membership();
+            // Of the frontend only its table is kept while this sleeps, so that it can leave meanwhile.
+            let (table, slot) = (membership.table().clone(), membership.slot());
+            let queue = table.queue();
+            // Before the look: a wake-up that comes after this keeps the thread from sleeping.
+            let seen = queue.wake_word(slot);
+            let pause = state.serve(membership, false);
+            let now = clock::now();
+            let left = Duration::from_nanos(state.first_deadline.saturating_sub(now));
+            let pause = if state.tasks == 0 {
+                Duration::ZERO
+            } else {
+                pause.min(left).min(LOOK)
+            };
+            state.looks_at = now.saturating_add(clock::in_nanoseconds(pause));
+            Self::release(state);
+            drop(task);
+            if !pause.is_zero() {
+                futex::sleep(queue.heads[slot].wake(), seen, pause);
+            }
+            state = self.lock();
+        }
+        state.has_thread = false;
+    }
+}

@@ -1,0 +1,152 @@
+//! One request that waits.
+
+use crate::algorithm::queue::order::{EngineSet, Tag};
+use crate::error::AcquireError;
+use crate::frontend::{Frontend, Permit, Request};
+use crate::shm::clock;
+use crate::table::engine_id::EngineId;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+/// One request that waits, for its caller and for all threads of its process that look for places.
+#[derive(Debug)]
+pub(super) struct Waiter {
+    pub(super) frontend: Frontend,
+    request: OwnedRequest,
+    /// The engines that it may go to, as others see them.
+    pub(super) engines: EngineSet,
+    /// Its place in the order of this process, among equal tags.
+    pub(super) number: u64,
+    /// Nanoseconds of the monotonic clock, as the next.
+    pub(super) since: u64,
+    pub(super) deadline: u64,
+    pub(super) sleeper: Sleeper,
+    tag: AtomicU64,
+    outcome: Mutex<Option<Result<Permit, AcquireError>>>,
+}
+
+/// A request that borrows nothing.
+#[derive(Debug)]
+pub(super) struct OwnedRequest {
+    request: Request<'static>,
+    excluded: Vec<EngineId>,
+}
+
+impl OwnedRequest {
+    pub(super) fn of(request: &Request<'_>) -> Self {
+        Self {
+            request: Request {
+                excluded: &[],
+                ..*request
+            },
+            excluded: request.excluded.to_vec(),
+        }
+    }
+
+    pub(super) fn with<T>(&self, act: impl FnOnce(&Request<'_>) -> T) -> T {
+        act(&Request {
+            excluded: &self.excluded,
+            ..self.request
+        })
+    }
+}
+
+/// What sleeps until the request has its outcome.
+#[derive(Debug)]
+pub(super) enum Sleeper {
+    /// A thread.
+    Thread(Condvar),
+    /// A task, which is polled.
+    Task(Mutex<Waker>),
+}
+
+impl Sleeper {
+    pub(super) fn thread() -> Self {
+        Self::Thread(Condvar::new())
+    }
+
+    pub(super) fn is_task(&self) -> bool {
+        matches!(self, Self::Task(_))
+    }
+}
+
+impl Waiter {
+    pub(super) fn new(
+        frontend: &Frontend,
+        request: &Request<'_>,
+        deadline: u64,
+        sleeper: Sleeper,
+    ) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        Self {
+            frontend: frontend.clone(),
+            engines: request.engine_set(),
+            request: OwnedRequest::of(request),
+            // Relaxed: only has to be another number each time.
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            since: clock::now(),
+            deadline,
+            sleeper,
+            tag: AtomicU64::new(0),
+            outcome: Mutex::new(None),
+        }
+    }
+
+    pub(super) fn class(&self) -> usize {
+        self.request.request.class.into()
+    }
+
+    pub(super) fn tokens(&self) -> u32 {
+        self.request.request.tokens
+    }
+
+    pub(super) fn with_request<T>(&self, act: impl FnOnce(&Request<'_>) -> T) -> T {
+        self.request.with(act)
+    }
+
+    /// Draws its tag.
+    pub(super) fn draw(&self) {
+        let Request { tenant, share, .. } = self.request.request;
+        let queue = self.frontend.table().queue();
+        let tag = queue.draw(self.class(), tenant, self.tokens(), share as f32);
+        // Relaxed, and below: written and read under the lock of its process's waiters.
+        (self.tag).store(bytemuck::cast(tag), Ordering::Relaxed);
+    }
+
+    pub(super) fn tag(&self) -> Tag {
+        bytemuck::cast(self.tag.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn is_late(&self, now: u64) -> bool {
+        now >= self.deadline
+    }
+
+    /// For how long it has waited.
+    pub(super) fn waited(&self, now: u64) -> Duration {
+        Duration::from_nanos(now.saturating_sub(self.since))
+    }
+
+    pub(super) fn set_outcome(&self, outcome: Result<Permit, AcquireError>) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
+    }
+
+    pub(super) fn has_outcome(&self) -> bool {
+        let outcome = self.outcome.lock();
+        outcome.unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Has the outcome wake this waker from now on, if a task waits.
+    pub(super) fn set_waker(&self, waker: &Waker) {
+        if let Sleeper::Task(before) = &self.sleeper {
+            let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
+            before.clone_from(waker);
+        }
+    }
+
+    /// Takes the outcome, if there is one. It is taken once.
+    pub(super) fn take_outcome(&self) -> Option<Result<Permit, AcquireError>> {
+        (self.outcome.lock().unwrap_or_else(PoisonError::into_inner)).take()
+    }
+}

@@ -1,0 +1,61 @@
+//! Waking frontends whose requests wait for what has just become free.
+
+use crate::algorithm::queue::Queue;
+use crate::shm::{clock, futex};
+use crate::table::Table;
+
+impl Table {
+    #[inline]
+    pub(crate) fn queue(&self) -> Queue<'_> {
+        self.mapping().queue()
+    }
+
+    /// Wakes the frontend of the request that comes first on an engine which has just got room, if a request waits.
+    #[cold]
+    pub(crate) fn wake_for(&self, engine: usize) {
+        let now = clock::now_coarse();
+        if let Some(slot) = self.queue().next_for(engine, now) {
+            self.wake_at(slot, now);
+        }
+    }
+
+    /// Wakes the frontend of the first request that a place is free for, if there is one: a head was cleared, or places
+    /// were returned. `but`: the slot of the caller's own frontend, which is told so in the place of being woken.
+    pub(crate) fn wake_next(&self, but: Option<usize>) -> bool {
+        let now = clock::now_coarse();
+        let next = self.queue().next_after(now);
+        let is_own = next.is_some() && next == but;
+        if let Some(slot) = next.filter(|_| !is_own) {
+            self.wake_at(slot, now);
+        }
+        is_own
+    }
+
+    /// Wakes all frontends that have waiting requests: engines have come, changed or gone.
+    pub(crate) fn wake_waiting(&self) {
+        let queue = self.queue();
+        if !queue.is_awaited_after() {
+            return;
+        }
+        let now = clock::now_coarse();
+        let mut last = None;
+        for (key, _) in queue.all_heads() {
+            if last != Some(key.slot) {
+                self.wake_at(key.slot, now);
+            }
+            last = Some(key.slot);
+        }
+    }
+
+    /// Has a frontend look for places.
+    pub(crate) fn wake(&self, slot: usize) {
+        self.wake_at(slot, clock::now_coarse());
+    }
+
+    fn wake_at(&self, slot: usize, now: u64) {
+        let queue = self.queue();
+        if queue.note_wake(slot, now) {
+            futex::wake(queue.heads[slot].wake());
+        }
+    }
+}
