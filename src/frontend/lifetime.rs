@@ -109,9 +109,9 @@ impl CountedRequest {
             .ok_or(RouteError::Forked)?
             .change_tokens(engine, before, tokens)?;
         self.request = packed(engine, tokens);
-        let table = self.membership().table();
-        if tokens < before && table.mapping().is_awaited_after() {
-            table.wake_for(engine);
+        let membership = self.membership();
+        if tokens < before && membership.awaited().is_so_after_a_swap() {
+            membership.table().wake_for(engine);
         }
         Ok(())
     }
@@ -128,22 +128,31 @@ impl Drop for CountedRequest {
     fn drop(&mut self) {
         // Not a reference that is an argument anywhere below `leave`: the membership may be gone before that
         // returns.
-        let (lane, is_closed, awaited) = {
+        let (lane, is_closed) = {
             // In a forked child the request is the parent's, and there is nothing to do.
             let Some(operation) = Operation::begin(self.membership()) else {
                 return;
             };
             operation.finish(self.engine(), self.tokens());
-            let awaited = operation.awaited_table();
-            let (lane, is_closed) = operation.end_permit();
-            (lane, is_closed, awaited)
+            if operation.is_awaited() {
+                return end_and_wake(operation, self.engine());
+            }
+            operation.end_permit()
         };
         // SAFETY: this thread is in an operation in that lane.
         unsafe { RETIRED.leave(lane, is_closed) };
-        if let Some(table) = awaited {
-            table.wake_for(self.engine());
-        }
     }
+}
+
+/// Ends the permit of a request that was finished on this engine, and then wakes the frontend of one that waits.
+#[cold]
+#[inline(never)]
+fn end_and_wake(operation: Operation<'_>, engine: usize) {
+    let table = operation.table().clone();
+    let (lane, is_closed) = operation.end_permit();
+    // SAFETY: this thread is in an operation in that lane.
+    unsafe { RETIRED.leave(lane, is_closed) };
+    table.wake_for(engine);
 }
 
 /// Gives back the memberships that nothing holds any more.

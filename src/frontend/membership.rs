@@ -10,7 +10,7 @@ use crate::frontend::choose::tie_break::LeastRecentlyChosen;
 use crate::frontend::lanes::{Lane, LaneGuard, Lanes};
 use crate::frontend::waiting::Waiters;
 use crate::shm::clock;
-use crate::shm::{Kept, KeptLock, ProcessToken};
+use crate::shm::{Awaited, Kept, KeptLock, ProcessToken};
 use crate::table::Table;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
@@ -28,6 +28,7 @@ pub(crate) struct Membership {
     process: ProcessToken,
     /// Its requests that wait for a place.
     waiters: Arc<Waiters>,
+    awaited: Awaited,
     /// When this process last reaped because it found no room.
     last_reap: AtomicU64,
     /// The next in the list of memberships without handles.
@@ -75,6 +76,7 @@ impl Membership {
             _lock: lock,
             process,
             waiters: Arc::default(),
+            awaited: table.awaited(),
             last_reap: AtomicU64::new(0),
             next: AtomicPtr::new(ptr::null_mut()),
         })
@@ -86,6 +88,12 @@ impl Membership {
 
     pub(crate) fn slot(&self) -> usize {
         self.slot
+    }
+
+    /// Whether a request waits for a place, of whatever frontend.
+    #[inline]
+    pub(crate) fn awaited(&self) -> &Awaited {
+        &self.awaited
     }
 
     pub(crate) fn waiters(&self) -> &Arc<Waiters> {

@@ -144,7 +144,7 @@ impl Frontend {
     pub fn route(&self) -> Result<Permit, RouteError> {
         match self.place_anywhere(0) {
             Some(permit) => Ok(permit),
-            None => self.or_reap(|| self.place_by_all(&Request::new())),
+            None => self.route_by_all(),
         }
     }
 
@@ -226,7 +226,7 @@ impl Frontend {
     /// Places a request that may go anywhere. `None`: there is no room, or the policy has no terms.
     #[inline(always)] // a caller that knows the tokens makes half of it go away
     fn place_anywhere(&self, tokens: u32) -> Option<Permit> {
-        if !self.key.has_terms() || self.table().mapping().is_awaited() {
+        if !self.key.has_terms() {
             return None;
         }
         let placed = Operation::begin(&self.membership)?.place_anywhere(&self.key, tokens)?;
@@ -270,9 +270,15 @@ impl Frontend {
         self.place_by_all(request)
     }
 
+    /// Routes a request that found no place by the short way.
+    #[inline(never)]
+    fn route_by_all(&self) -> Result<Permit, RouteError> {
+        self.or_reap(|| self.place_by_all(&Request::new()))
+    }
+
     /// Places a request by all that counts, behind those that wait.
     fn place_by_all(&self, request: &Request<'_>) -> Result<Permit, RouteError> {
-        if !self.table().mapping().is_awaited() {
+        if !self.membership.awaited().is_so() {
             return self.place_behind(request, &[]);
         }
         let last = Key {

@@ -42,6 +42,9 @@ impl<'a> Operation<'a> {
     /// `None`, and nothing counted, if there is none.
     #[inline(always)] // a caller that knows the tokens makes half of it go away
     pub(crate) fn place_anywhere(&mut self, policy: &PolicyKey, tokens: u32) -> Option<Placed> {
+        if self.membership.awaited().is_so() {
+            return None;
+        }
         let loads = Loads::new(self.membership.table(), policy);
         let id = self.lane.id();
         let counter = &loads.rows().counter;
@@ -176,11 +179,15 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// The table, if a request waits for a place that this operation may just have freed.
+    /// Whether a request waits, which may want the place that this operation has just freed.
     #[inline]
-    pub(crate) fn awaited_table(&self) -> Option<Table> {
-        let table = self.membership.table();
-        (table.mapping().is_awaited_after()).then(|| table.clone())
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.membership.awaited().is_so_after_a_swap()
+    }
+
+    #[inline]
+    pub(crate) fn table(&self) -> &'a Table {
+        self.membership.table()
     }
 
     /// Takes back the count of the permit whose request was finished. See [`LaneGuard::end_permit`].

@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use crate::algorithm::counter::Counter;
-use crate::algorithm::primitive::{Atomic, AtomicU64, fence_after_swap};
+use crate::algorithm::primitive::{Atomic, AtomicU64};
 use crate::algorithm::queue::Queue;
 use crate::algorithm::record::heads::HeadsRecord;
 use crate::algorithm::record::lane::LaneRecord;
@@ -165,20 +165,6 @@ impl Mapping {
             tenants: self.parts.tenants,
             heads: self.parts.heads,
         }
-    }
-
-    /// As [`Queue::is_awaited`].
-    #[inline]
-    pub(crate) fn is_awaited(&self) -> bool {
-        let counter = self.counter();
-        counter.load(counter.queue_row).value() > 0
-    }
-
-    /// As [`Queue::is_awaited_after`].
-    #[inline]
-    pub(crate) fn is_awaited_after(&self) -> bool {
-        fence_after_swap();
-        self.is_awaited()
     }
 
     /// What has become of waiting requests, by slot.

@@ -1,13 +1,17 @@
 //! Waking frontends whose requests wait for what has just become free.
 
 use crate::algorithm::queue::Queue;
-use crate::shm::{clock, futex};
+use crate::shm::{Awaited, clock, futex};
 use crate::table::Table;
 
 impl Table {
     #[inline]
     pub(crate) fn queue(&self) -> Queue<'_> {
         self.mapping().queue()
+    }
+
+    pub(crate) fn awaited(&self) -> Awaited {
+        Awaited::new(&self.file)
     }
 
     /// Wakes the frontend of the request that comes first on an engine which has just got room, if a request waits.
