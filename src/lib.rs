@@ -58,27 +58,25 @@
 //! # async fn ask(engine: EngineId, prompt: &str) -> (u16, String) { (200, format!("{engine:?} heard {prompt}")) }
 //! ```
 //!
-//! A server that would rather wait a moment tries again until a deadline, with a pause that grows. No call is
-//! woken when a place is free, and requests that wait so are served in no order:
+//! A server that would rather have its clients wait gives the table a queue, with
+//! [`max_waiting`](Options::max_waiting), and acquires a place. All processes have one queue, in which requests are served
+//! in the order in which they came:
 //!
 //! ```no_run
-//! use headcount::{Frontend, Permit, Request, RouteError};
-//! use std::time::Duration;
-//! use tokio::time::{Instant, sleep};
+//! use headcount::{AcquireError, Frontend, Permit, Request};
+//! use std::time::{Duration, Instant};
 //!
-//! async fn route_until(frontend: &Frontend, request: &Request<'_>, end: Instant) -> Result<Permit, RouteError> {
-//!     let mut pause = Duration::from_millis(1);
-//!     loop {
-//!         match frontend.route_with(request) {
-//!             Err(RouteError::Saturated { passes: true, .. }) if Instant::now() < end => sleep(pause).await,
-//!             result => return result,
-//!         }
-//!         pause = (pause * 2).min(Duration::from_millis(50));
-//!     }
+//! async fn place(frontend: &Frontend, tokens: u32) -> Result<Permit, (u16, String)> {
+//!     let request = Request::new().tokens(tokens).class(1).tenant("team-a");
+//!     let deadline = Instant::now() + Duration::from_secs(30);
+//!     // Dropped with this future when the client leaves: the request leaves the queue.
+//!     frontend.acquire_async(&request, deadline).await.map_err(|error| match error {
+//!         AcquireError::QueueFull { .. } => (429, error.to_string()),
+//!         AcquireError::WaitedTooLong { .. } => (503, error.to_string()),
+//!         _ => (500, error.to_string()),
+//!     })
 //! }
 //! ```
-//!
-//! Each attempt that is refused counts in [`View::refusals_total`].
 //!
 //! # Which call is it?
 //!
@@ -87,6 +85,7 @@
 //! | make or open a table | [`Table::options`], then [`open_or_create`](Options::open_or_create) in every process |
 //! | pass a table to children | [`Table::pass_to`] in the parent, [`Options::inherited`] in the child |
 //! | route in this process | [`Table::join`] once, then [`Frontend::route`] or [`route_with`](Frontend::route_with) for each request |
+//! | wait for a place | [`Frontend::acquire`], [`Frontend::acquire_async`], on a table with [`Options::max_waiting`] |
 //! | place several requests or none | [`Frontend::route_many`] |
 //! | keep a request counted | hold its [`Permit`]; drop it to finish the request |
 //! | send a request to one engine, or keep it from some | [`Request::pin`], [`prefer`](Request::prefer), [`exclude`](Request::exclude) |
@@ -120,6 +119,10 @@ compile_error!(
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+#[cfg(doctest)]
+#[doc = include_str!("../docs/queue.md")]
+struct QueuePage;
 
 // The documentation shows the methods of `Table` in the order of these modules.
 mod table;

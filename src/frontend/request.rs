@@ -84,9 +84,9 @@ impl<'a> Request<'a> {
     /// [`share_tokens`](crate::Options::share_tokens).
     ///
     /// ```
-    /// # fn main() -> Result<(), headcount::Error> {
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// use headcount::{Request, Table};
-    /// # use std::time::Duration;
+    /// use std::time::Duration;
     /// let table = Table::options().engines(1).max_waiting(100).memfd()?;
     /// let frontend = table.join()?;
     /// let request = Request::new().class(1).tenant("team-a").share(3);

@@ -32,8 +32,8 @@ pub struct ClassView {
     pub waiting: u32,
     /// The most that wait. `None`: no bound of its own.
     pub max_waiting: Option<u32>,
-    /// For how long the one that is served next, of those of any frontend, has waited at most, to the millisecond. `None`:
-    /// none waits.
+    /// For how long the oldest of those has waited that come first in their frontends, to the millisecond. `None`: none
+    /// waits.
     pub oldest: Option<Duration>,
 }
 
