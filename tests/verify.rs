@@ -45,6 +45,19 @@ fn a_wrong_count_is_found() {
 }
 
 #[test]
+fn a_count_on_a_row_that_nothing_uses_is_found() {
+    // Between the row of the table and those of its queue.
+    for row in [65, 79] {
+        let found = damaged(|damage, _| damage.change("words", row, 0, |word| word + (1 << 42)));
+        assert_eq!(kinds(&found), [FaultKind::Requests]);
+        let at = format!("row {row}, which nothing uses");
+        assert_eq!(found.faults[0].at, at);
+        let found = damaged(|damage, _| damage.change("ledgers", 0, row, |word| word + 1));
+        assert_eq!(kinds(&found), [FaultKind::Requests]);
+    }
+}
+
+#[test]
 fn wrong_tokens_are_found() {
     let found = damaged(|damage, _| damage.change("tokens", 0, 0, |word| word + (1 << 32)));
     assert_eq!(kinds(&found), [FaultKind::Tokens]);
@@ -141,15 +154,20 @@ fn bits_that_nothing_uses_are_zero() {
         ("slots", 5, 3),
         ("lanes", 0, 7),
         ("lanes", 15, 15),
-        // The table has room for 64 engines, so 65 rows, in planes of 80 words.
-        ("ledgers", 0, 65),
-        ("ledgers", 15, 3 * 80 - 1),
+        // The table has room for 64 engines, so the queue's rows are 80 to 84, in planes of 96 words.
+        ("ledgers", 0, 85),
+        ("ledgers", 15, 3 * 96 - 1),
         // Two of 32 bits in a word, of 16 lanes; room for 32.
         ("witnesses", 15, 1),
         ("witnesses", 15, 8),
         ("publications", 1, 5),
         // After the last word, and before the first of the tokens.
-        ("words", 65, 0),
+        ("words", 85, 0),
+        ("queue", 0, 6),
+        ("queue", 0, 31),
+        ("heads", 0, 30),
+        ("heads", 7, 47),
+        ("waited", 3, 20),
     ] {
         let found = damaged(|damage, _| damage.change(part, element, word, |_| 1 << 63));
         assert_eq!(
@@ -167,6 +185,13 @@ fn bits_that_nothing_uses_are_zero() {
         ("token caps", 1, 0, 32),
         ("limits", 1, 0, 20),
         ("limits", 1, 0, 31),
+        ("queue", 0, 0, 20),
+        ("queue", 0, 4, 20),
+        ("queue", 0, 5, 1),
+        ("queue", 0, 17, 62),
+        ("queue", 0, 20, 12),
+        ("heads", 0, 16, 63),
+        ("heads", 0, 29, 58),
     ] {
         let found = damaged(|damage, _| damage.change(part, element, word, |is| is ^ (1 << bit)));
         assert_eq!(

@@ -78,7 +78,7 @@ fn f2_a_changed_header_is_refused_and_a_restored_one_opens() {
         let error = Table::open(&path).unwrap_err();
         match (byte, &error) {
             (0..8, Error::NotATable { .. })
-            | (8..16, Error::Version { expected: 7, .. })
+            | (8..16, Error::Version { expected: 8, .. })
             | (16.., Error::Checksum { .. }) => {}
             _ => panic!("bit {bit}: {error}"),
         }

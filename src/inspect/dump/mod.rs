@@ -141,12 +141,35 @@ mod tests {
                 (42, "padding"),
             ],
         ),
-        (896, 3, 1, &[(0, "requests: 0 Removed by 0/{}")]),
-        (1024, 3, 1, &[(0, "tokens: 0, version {}")]),
-        (1152, 3, 1, &[(0, "limits: weight 0, cap {}")]),
-        (1280, 3, 1, &[(0, "max_tokens: {}")]),
         (
-            1408,
+            896,
+            1,
+            32,
+            &[
+                (0, "max_waiting: {}"),
+                (1, "max_waiting of class: class 0: {}"),
+                (2, "max_waiting of class: class 1: {}"),
+                (3, "max_waiting of class: class 2: {}"),
+                (4, "max_waiting of class: class 3: {}"),
+                (5, "by tokens: tenants share tokens"),
+                (6, "padding"),
+                (16, "served: class 0: start {}"),
+                (17, "served: class 1: start {}"),
+                (18, "served: class 2: start {}"),
+                (19, "served: class 3: start {}"),
+                (20, "slots: {}"),
+                (21, "last served at: {} ns of the monotonic clock"),
+                (22, "pace: {} ns from one to the next"),
+                (23, "padding"),
+            ],
+        ),
+        (1152, 512, 1, &[(0, "next start: start {}")]),
+        (5248, 21, 1, &[(0, "requests: 0 Removed by 0/{}")]),
+        (5504, 21, 1, &[(0, "tokens: 0, version {}")]),
+        (5760, 21, 1, &[(0, "limits: weight 0, cap {}")]),
+        (6016, 21, 1, &[(0, "max_tokens: {}")]),
+        (
+            6272,
             2,
             32,
             &[
@@ -157,7 +180,7 @@ mod tests {
             ],
         ),
         (
-            1920,
+            6784,
             1,
             8,
             &[
@@ -168,7 +191,39 @@ mod tests {
             ],
         ),
         (
-            2048,
+            6912,
+            1,
+            48,
+            &[
+                (0, "tag: class 0, start {}"),
+                (14, "wake: {}"),
+                (15, "woken at: {} ns of the monotonic clock"),
+                (16, "engines: any engine"),
+                (30, "padding"),
+                (32, "size: {} tokens, since 0 ms"),
+                (46, "padding"),
+            ],
+        ),
+        (
+            7296,
+            1,
+            32,
+            &[
+                (0, "served: {} requests within 1 ms"),
+                (1, "served: {} requests within 2.5 ms"),
+                (2, "served: {} requests within 5 ms"),
+                (3, "served: {} requests within "),
+                (14, "served: {} requests within 60000 ms"),
+                (15, "served: {} requests later"),
+                (16, "waited: {} ns"),
+                (17, "refused: {}"),
+                (18, "timed out: {}"),
+                (19, "cancelled: {}"),
+                (20, "padding"),
+            ],
+        ),
+        (
+            7552,
             2,
             16,
             &[
@@ -189,26 +244,29 @@ mod tests {
             ],
         ),
         (
-            2304,
+            7808,
             2,
-            48,
+            96,
             &[
                 (0, "admitted: row 0: {} requests"),
                 (1, "admitted: row 1: {} requests"),
-                (2, "admitted: row 2: {} requests"),
-                (3, "padding"),
-                (16, "finished: row 0: {} requests"),
-                (17, "finished: row 1: {} requests"),
-                (18, "finished: row 2: {} requests"),
-                (19, "padding"),
-                (32, "held: row 0: {} tokens"),
-                (33, "held: row 1: {} tokens"),
-                (34, "held: row 2: {} tokens"),
-                (35, "padding"),
+                (2, "admitted: row "),
+                (20, "admitted: row 20: {} requests"),
+                (21, "padding"),
+                (32, "finished: row 0: {} requests"),
+                (33, "finished: row 1: {} requests"),
+                (34, "finished: row "),
+                (52, "finished: row 20: {} requests"),
+                (53, "padding"),
+                (64, "held: row 0: {} tokens"),
+                (65, "held: row 1: {} tokens"),
+                (66, "held: row "),
+                (84, "held: row 20: {} tokens"),
+                (85, "padding"),
             ],
         ),
         (
-            3072,
+            9344,
             2,
             16,
             &[
@@ -217,7 +275,7 @@ mod tests {
             ],
         ),
         (
-            3328,
+            9600,
             4,
             12,
             &[
@@ -242,7 +300,7 @@ mod tests {
         let table = options.max_frontends(1).threads(1).create(&path).unwrap();
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         let size = table.mapping().layout().size;
-        assert_eq!(size, 3712);
+        assert_eq!(size, 9984);
         let mut expected: BTreeMap<_, _> = (0..size)
             .step_by(8)
             .map(|at| (at, (at as u64 + 100_000, "padding")))

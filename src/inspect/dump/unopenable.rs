@@ -120,7 +120,8 @@ mod tests {
                 "word {word}: {dump}"
             );
         }
-        let cut = damaged(|file| file.set_len(4096).unwrap());
+        // Between the words of the engines and their names.
+        let cut = damaged(|file| file.set_len(8192).unwrap());
         assert!(cut.contains("0 Active"), "{cut}");
         assert!(cut.contains("the file ends here"), "{cut}");
     }

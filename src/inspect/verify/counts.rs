@@ -29,7 +29,7 @@ impl Table {
     pub(super) fn verify_counts(&self, found: &mut Verification) {
         let mapping = self.mapping();
         let (registry, counter) = (mapping.registry(), mapping.counter());
-        found.counts = counter.words.len();
+        found.counts = counter.rows().count();
         found.ledgers = counter.lanes.len();
         for row in 0..counter.words.len() {
             let what = || format!("the count of {}", self.row(row));

@@ -29,7 +29,7 @@ pub struct Verification {
     /// again when there is less traffic.
     pub busy: Vec<String>,
     /// How many counts were compared with the ledgers: one for each engine that the table has room
-    /// for, and the table's own.
+    /// for, the table's own, and those of its queue: of all requests that wait, and of each class.
     pub counts: usize,
     /// How many ledgers were added up for each of them: one for each lane of each frontend that the
     /// table has room for.
