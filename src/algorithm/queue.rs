@@ -282,7 +282,7 @@ impl<'a> Queue<'a> {
     /// The word that a frontend sleeps on, to be read before it [looks](Self::look_anew): it sleeps only while the word
     /// is this one.
     pub(crate) fn wake_word(&self, slot: usize) -> u64 {
-        // Acquire: pairs with the Release in `note_wake`. Who sees a wake-up must see the place that it is for.
+        // Acquire: pairs with the Release in `ring`. Who sees a wake-up must see the place that it is for.
         self.heads[slot].wake.load(Ordering::Acquire)
     }
 
@@ -303,9 +303,14 @@ impl<'a> Queue<'a> {
             return false;
         }
         heads.woken_at.store(now.max(1), Ordering::Relaxed);
-        // Release: pairs with the Acquire in `wake_word`.
-        heads.wake.fetch_add(1, Ordering::Release);
+        self.ring(slot);
         true
+    }
+
+    /// Changes the word that a frontend sleeps on.
+    pub(crate) fn ring(&self, slot: usize) {
+        // Release: pairs with the Acquire in `wake_word`.
+        self.heads[slot].wake.fetch_add(1, Ordering::Release);
     }
 
     /// Whether a frontend has not answered a wake-up for too long.

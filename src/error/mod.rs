@@ -59,6 +59,10 @@ pub enum Error {
     #[error(transparent)]
     Request(RouteError),
 
+    /// A request got no place by waiting: as [`AcquireError`], but for [`AcquireError::Route`].
+    #[error(transparent)]
+    Acquire(AcquireError),
+
     /// There is no policy of that name.
     #[error("there is no policy {name:?}; use {}", .known.join(", "))]
     #[non_exhaustive]
@@ -357,6 +361,15 @@ fn impossible_option(option: &str, found: u64, expected: &str) -> String {
         None => String::new(),
     };
     format!("mode is {found:#o}, but it must be {expected}{meant}")
+}
+
+impl From<AcquireError> for Error {
+    fn from(error: AcquireError) -> Self {
+        match error {
+            AcquireError::Route(error) => error.into(),
+            error => Self::Acquire(error),
+        }
+    }
 }
 
 impl From<RouteError> for Error {

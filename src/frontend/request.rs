@@ -84,7 +84,7 @@ impl<'a> Request<'a> {
     /// [`share_tokens`](crate::Options::share_tokens).
     ///
     /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn main() -> Result<(), headcount::Error> {
     /// use headcount::{Request, Table};
     /// use std::time::Duration;
     /// let table = Table::options().engines(1).max_waiting(100).memfd()?;

@@ -33,10 +33,11 @@ pub(crate) fn sleep(word: &AtomicU64, seen: u64, time: Duration) -> Woken {
     }
 }
 
-/// Wakes one thread that sleeps on a word which was changed before.
+/// Wakes the threads of a frontend that sleep on a word which was changed before: one of those that wait, and that of its
+/// tasks.
 pub(crate) fn wake(word: &AtomicU64) {
     // It fails only for a word that is not mapped.
-    let _ = futex::wake(lower_half(word), futex::Flags::empty(), 1);
+    let _ = futex::wake(lower_half(word), futex::Flags::empty(), 2);
 }
 
 /// The half of a word that the kernel looks at.

@@ -51,9 +51,11 @@ impl Table {
         }
     }
 
-    /// Has a frontend look for places.
-    pub(crate) fn wake(&self, slot: usize) {
-        self.wake_at(slot, clock::now_coarse());
+    /// Wakes the threads of a frontend of this process, whatever others do.
+    pub(crate) fn wake_own(&self, slot: usize) {
+        let queue = self.queue();
+        queue.ring(slot);
+        futex::wake(queue.heads[slot].wake());
     }
 
     fn wake_at(&self, slot: usize, now: u64) {

@@ -51,6 +51,7 @@ impl Waiters {
                 if waiter.has_outcome() {
                     continue;
                 }
+                state.leader_sleeps = true;
                 Self::release(state);
                 futex::sleep(queue.heads[slot].wake(), seen, pause.min(left));
             } else {
@@ -63,6 +64,9 @@ impl Waiters {
                 return Err(AcquireError::Cancelled);
             }
             state = self.lock();
+            if state.leader == Some(waiter.number) {
+                state.leader_sleeps = false;
+            }
         }
     }
 }

@@ -147,7 +147,7 @@ impl Waiters {
             self.has_tasks.notify_one();
         } else if is_early {
             // The thread sleeps longer than that.
-            membership.table().wake(membership.slot());
+            membership.table().wake_own(membership.slot());
         }
         Ok(())
     }

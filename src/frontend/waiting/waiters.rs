@@ -41,6 +41,8 @@ pub(super) struct State {
     groups: Groups,
     /// The number of the request whose thread sleeps on the word in the table.
     pub(super) leader: Option<u64>,
+    /// Whether it sleeps there, or is about to.
+    pub(super) leader_sleeps: bool,
     /// How many tasks wait.
     pub(super) tasks: usize,
     /// The earliest deadline of a task, or an earlier time; nanoseconds of the monotonic clock.
@@ -187,6 +189,12 @@ impl State {
         self.take_out(membership, waiter);
         waiter.set_outcome(outcome);
         match &waiter.sleeper {
+            // The leader sleeps in the table. If it is this very thread, it is not asleep.
+            Sleeper::Thread(_) if self.leader == Some(waiter.number) => {
+                if self.leader_sleeps {
+                    table.wake_own(slot);
+                }
+            }
             Sleeper::Thread(condvar) => condvar.notify_one(),
             Sleeper::Task(waker) => {
                 let waker = waker.lock().unwrap_or_else(PoisonError::into_inner);
@@ -250,7 +258,7 @@ impl State {
         if self.leader != Some(number) {
             return;
         }
-        self.leader = None;
+        (self.leader, self.leader_sleeps) = (None, false);
         let threads = self
             .groups
             .all()
