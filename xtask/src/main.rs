@@ -71,7 +71,8 @@ enum Task {
     /// Runs the tests of the library and of the choice on aarch64: in QEMU, if this machine is another one. Says
     /// what is missing for that.
     Aarch64,
-    /// Puts `headcount-server` and nginx under the same load, and kills their workers.
+    /// Puts `headcount-server` and nginx under the same load, compares their processor time with HAProxy's, and kills
+    /// their workers.
     HttpBench {
         /// Run so many rounds, and show the medians.
         #[arg(long, default_value_t = 3)]
@@ -82,6 +83,12 @@ enum Task {
         /// Send so many requests a second in the open loop.
         #[arg(long, default_value_t = 1000)]
         rate: usize,
+        /// Measure processor time at so many requests a second.
+        #[arg(long, value_name = "RATE", default_value_t = 3000)]
+        processor_rate: usize,
+        /// Measure nothing but processor time.
+        #[arg(long)]
+        only_processor: bool,
     },
     /// Counts the instructions of a route and of a finish by callgrind. Fails if they have risen by
     /// more than 3 % over the recorded figures.
@@ -138,8 +145,16 @@ impl Task {
                 rounds,
                 seconds,
                 rate,
+                processor_rate,
+                only_processor,
             } => vec![Part::new("the HTTP benchmark", move || {
-                http_bench::run(rounds.max(1), seconds, rate)
+                http_bench::run(http_bench::Plan {
+                    rounds: rounds.max(1),
+                    seconds,
+                    rate,
+                    processor_rate,
+                    only_processor,
+                })
             })],
             Self::Instructions { record } => vec![Part::new("the instructions", move || {
                 instructions::check(record)?.or_fail("instructions were not counted")

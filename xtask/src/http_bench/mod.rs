@@ -1,12 +1,14 @@
-//! Puts `headcount-server` and nginx under the same load, in front of the same engines.
+//! Puts `headcount-server`, nginx and HAProxy under the same load, in front of the same engines.
 
+mod haproxy;
 mod nginx;
+mod processor;
 mod stage;
 
 use crate::step::{Failed, cargo};
 use serde_json::Value;
 use stage::{Stage, kill, wait_for};
-use std::path::Path;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -28,7 +30,15 @@ enum Front {
     /// Clients take the engines in turn: the most that load and engines allow.
     None,
     Nginx,
+    Haproxy,
     Headcount,
+}
+
+/// The other front ends.
+#[derive(Debug)]
+struct Programs {
+    nginx: PathBuf,
+    haproxy: Option<PathBuf>,
 }
 
 impl Front {
@@ -36,21 +46,61 @@ impl Front {
         match self {
             Self::None => "none (engines in turn)",
             Self::Nginx => "nginx",
+            Self::Haproxy => "HAProxy",
             Self::Headcount => "headcount-server",
         }
     }
 }
 
-/// Runs all of it and prints tables in Markdown.
-pub(crate) fn run(rounds: usize, seconds: u64, rate: usize) -> Result<(), Failed> {
-    let nginx = nginx::find()?;
+/// What `cargo xtask http-bench` measures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// How many rounds, and how many seconds each load of a round lasts.
+    pub(crate) rounds: usize,
+    pub(crate) seconds: u64,
+    /// The requests a second of the open loop.
+    pub(crate) rate: usize,
+    /// The requests a second at which processor time is measured.
+    pub(crate) processor_rate: usize,
+    /// Whether to measure nothing else.
+    pub(crate) only_processor: bool,
+}
+
+/// Runs the plan and prints tables in Markdown.
+pub(crate) fn run(plan: Plan) -> Result<(), Failed> {
+    let nginx = nginx::find("nginx");
+    let missing = || Failed("there is no nginx here; apt-get install nginx-light".to_owned());
+    let programs = Programs {
+        nginx: nginx.ok_or_else(missing)?,
+        haproxy: nginx::find("haproxy"),
+    };
     let build =
         "build --release --package headcount-server --package headcount-examples --bins --examples";
     cargo("the server and its load", build).run()?;
+    if !plan.only_processor {
+        loads(&programs, plan)?;
+    }
+    processor::run(&programs, plan.rounds, plan.seconds, plan.processor_rate)?;
+    if programs.haproxy.is_none() {
+        eprintln!("xtask: there is no HAProxy here; apt-get install haproxy");
+    }
+    if !plan.only_processor {
+        kills(&programs)?;
+    }
+    Ok(())
+}
+
+fn loads(programs: &Programs, plan: Plan) -> Result<(), Failed> {
+    let Plan {
+        rounds,
+        seconds,
+        rate,
+        ..
+    } = plan;
     println!(
         "\n{ENGINES} mock engines (1 token a request, steps of 1 ms), {WORKERS} workers, medians of {rounds} rounds of {seconds} s.\n\
          {}, `least_conn`, `zone`, `max_conns`, keep-alive to the engines, no buffering.\n",
-        nginx::version(&nginx)?
+        nginx::version(&programs.nginx)?
     );
     println!(
         "| in front | closed, {CONNECTIONS} connections: requests/s (least to most) | p50 ms | p99 ms | open, {rate}/s: p50 ms | p99 ms | p99.9 ms | not answered with 200 | served by each engine, open |"
@@ -60,12 +110,16 @@ pub(crate) fn run(rounds: usize, seconds: u64, rate: usize) -> Result<(), Failed
     let mut measured = vec![Vec::new(); fronts.len()];
     for _ in 0..rounds {
         for (front, measured) in fronts.iter().zip(&mut measured) {
-            measured.push(load(*front, &nginx, seconds, rate)?);
+            measured.push(load(*front, programs, seconds, rate)?);
         }
     }
     for (front, measured) in fronts.iter().zip(&measured) {
         row(*front, measured);
     }
+    Ok(())
+}
+
+fn kills(programs: &Programs) -> Result<(), Failed> {
     let full = ENGINES * CAP;
     println!(
         "\nAt the cap: {CAP} on each engine, {full} in all, held by streams; then workers are killed with SIGKILL.\n"
@@ -78,7 +132,7 @@ pub(crate) fn run(rounds: usize, seconds: u64, rate: usize) -> Result<(), Failed
     println!("|---|---|---|---|---|");
     for front in [Front::Nginx, Front::Headcount] {
         for killed in [2, WORKERS] {
-            capacity(front, &nginx, killed)?;
+            capacity(front, programs, killed)?;
         }
     }
     Ok(())
@@ -92,8 +146,8 @@ struct Round {
     served: Vec<u64>,
 }
 
-fn load(front: Front, nginx: &Path, seconds: u64, rate: usize) -> Result<Round, Failed> {
-    let stage = Stage::set(front, nginx, NO_CAP, "0.001")?;
+fn load(front: Front, programs: &Programs, seconds: u64, rate: usize) -> Result<Round, Failed> {
+    let stage = Stage::set(front, programs, NO_CAP, "0.001")?;
     let seconds = seconds.to_string();
     // To open connections, and to fill caches.
     stage.load(&["--seconds", "1"])?;
@@ -115,11 +169,7 @@ fn load(front: Front, nginx: &Path, seconds: u64, rate: usize) -> Result<Round, 
 }
 
 fn row(front: Front, rounds: &[Round]) {
-    let median = |value: &dyn Fn(&Round) -> f64| {
-        let mut values: Vec<f64> = rounds.iter().map(value).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
+    let median = |value: &dyn Fn(&Round) -> f64| median(rounds.iter().map(value));
     let field = |round: &Value, name: &str| round[name].as_f64().unwrap_or(f64::NAN);
     let closed = |name: &'static str| median(&|round| field(&round.closed, name));
     let open = |name: &'static str| median(&|round| field(&round.open, name));
@@ -151,6 +201,12 @@ fn row(front: Front, rounds: &[Round]) {
     );
 }
 
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 /// The number of requests without an answer of status 200.
 fn not_fine(result: &Value) -> u64 {
     let statuses = result["statuses"].as_object().into_iter().flatten();
@@ -161,8 +217,8 @@ fn not_fine(result: &Value) -> u64 {
 }
 
 /// Prints how many requests are admitted before workers that hold requests at the cap are killed, and after.
-fn capacity(front: Front, nginx: &Path, killed: usize) -> Result<(), Failed> {
-    let stage = Stage::set(front, nginx, CAP, "0.1")?;
+fn capacity(front: Front, programs: &Programs, killed: usize) -> Result<(), Failed> {
+    let stage = Stage::set(front, programs, CAP, "0.1")?;
     let asked = ENGINES * CAP + 8;
     let (before, held) = stage.admitted(asked)?;
     let workers = stage.workers()?;

@@ -8,12 +8,17 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Finds nginx, also where its directory is on root's path only.
-pub(super) fn find() -> Result<PathBuf, Failed> {
+/// Finds a program, also where its directory is on root's path only.
+pub(super) fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
-    let found = places.find_map(|place| Some(place.join("nginx")).filter(|file| file.exists()));
-    found.ok_or_else(|| Failed("there is no nginx here; apt-get install nginx-light".to_owned()))
+    places.find_map(|place| Some(place.join(program)).filter(|file| file.exists()))
+}
+
+/// Returns an address at which no process listens.
+pub(super) fn free_address() -> Result<SocketAddr, Failed> {
+    let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
+    free.map_err(|error| failed("finding a free port", &error))
 }
 
 pub(super) fn version(nginx: &Path) -> Result<String, Failed> {
@@ -30,8 +35,7 @@ pub(super) fn start(
     engines: &[SocketAddr],
     cap: usize,
 ) -> Result<(Running, SocketAddr), Failed> {
-    let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
-    let address = free.map_err(|error| failed("finding a free port", &error))?;
+    let address = free_address()?;
     let file = directory.join("nginx.conf");
     let configuration = configuration(address, engines, cap);
     fs::write(&file, configuration).map_err(|error| failed("configuring nginx", &error))?;

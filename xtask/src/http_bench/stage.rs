@@ -1,12 +1,12 @@
 //! The processes of a measurement: the engines, and the front end before them.
 
-use super::{ENGINES, Front, PATIENCE, WORKERS, failed, nginx};
+use super::{ENGINES, Front, PATIENCE, Programs, WORKERS, failed, haproxy, nginx};
 use crate::step::Failed;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,7 +21,12 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    pub(super) fn set(front: Front, nginx: &Path, cap: usize, step: &str) -> Result<Self, Failed> {
+    pub(super) fn set(
+        front: Front,
+        programs: &Programs,
+        cap: usize,
+        step: &str,
+    ) -> Result<Self, Failed> {
         let mut engines = Vec::new();
         for _ in 0..ENGINES {
             let mut command = Command::new(server());
@@ -38,36 +43,21 @@ impl Stage {
             engines,
             directory,
         };
-        match front {
-            Front::None => {}
-            Front::Headcount => {
-                let mut command = Command::new(server());
-                command.args([
-                    "--listen",
-                    "127.0.0.1:0",
-                    "--max-in-flight",
-                    &cap.to_string(),
-                ]);
-                command.args(["--workers", &WORKERS.to_string()]);
-                for (_, engine) in &stage.engines {
-                    command.args(["--engine", &format!("http://{engine}")]);
-                }
-                let (running, address) = Running::start(command)?;
-                stage.front = Some(running);
-                stage.address = Some(address);
-            }
-            Front::Nginx => {
-                let engines: Vec<_> = stage.engines.iter().map(|(_, engine)| *engine).collect();
-                let (running, address) = nginx::start(nginx, &stage.directory, &engines, cap)?;
-                stage.front = Some(running);
-                stage.address = Some(address);
-            }
-        }
-        if front != Front::None {
-            wait_for("the workers", || {
-                Ok(stage.workers()?.len() == WORKERS && stage.ask("{\"max_tokens\":0}").is_ok())
-            })?;
-        }
+        let engines: Vec<_> = stage.engines.iter().map(|(_, engine)| *engine).collect();
+        let directory = &stage.directory;
+        let started = match (front, &programs.haproxy) {
+            (Front::None, _) => return Ok(stage),
+            (Front::Headcount, _) => headcount(&engines, cap)?,
+            (Front::Nginx, _) => nginx::start(&programs.nginx, directory, &engines, cap)?,
+            (Front::Haproxy, Some(haproxy)) => haproxy::start(haproxy, directory, &engines, cap)?,
+            (Front::Haproxy, None) => return Err(Failed("there is no HAProxy here".to_owned())),
+        };
+        (stage.front, stage.address) = (Some(started.0), Some(started.1));
+        // The workers of HAProxy are threads.
+        let workers = WORKERS * usize::from(front != Front::Haproxy);
+        wait_for("the workers", || {
+            Ok(stage.workers()?.len() == workers && stage.ask("{\"max_tokens\":0}").is_ok())
+        })?;
         Ok(stage)
     }
 
@@ -129,6 +119,13 @@ impl Stage {
             .map_err(|error| failed("asking an engine", &error))
     }
 
+    /// All processes of the front end.
+    pub(super) fn processes(&self) -> Result<Vec<u32>, Failed> {
+        let mut all = self.workers()?;
+        all.extend(self.front.as_ref().map(|front| front.0.id()));
+        Ok(all)
+    }
+
     /// The worker processes: the children of the one that was started.
     pub(super) fn workers(&self) -> Result<Vec<u32>, Failed> {
         let pid = self.front.as_ref().map_or(0, |front| front.0.id());
@@ -185,6 +182,18 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Starts `headcount-server` in front of these engines.
+fn headcount(engines: &[SocketAddr], cap: usize) -> Result<(Running, SocketAddr), Failed> {
+    let mut command = Command::new(server());
+    command.args(["--listen", "127.0.0.1:0"]);
+    command.args(["--max-in-flight", &cap.to_string()]);
+    command.args(["--workers", &WORKERS.to_string()]);
+    for engine in engines {
+        command.args(["--engine", &format!("http://{engine}")]);
+    }
+    Running::start(command)
 }
 
 /// Sends a request and reads the first line of the answer.
