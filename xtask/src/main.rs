@@ -86,9 +86,9 @@ enum Task {
         /// Measure processor time at so many requests a second.
         #[arg(long, value_name = "RATE", default_value_t = 3000)]
         processor_rate: usize,
-        /// Measure nothing but processor time.
+        /// Measure nothing but this.
         #[arg(long)]
-        only_processor: bool,
+        only: Option<http_bench::Only>,
     },
     /// Counts the instructions of a route and of a finish by callgrind. Fails if they have risen by
     /// more than 3 % over the recorded figures.
@@ -146,14 +146,14 @@ impl Task {
                 seconds,
                 rate,
                 processor_rate,
-                only_processor,
+                only,
             } => vec![Part::new("the HTTP benchmark", move || {
                 http_bench::run(http_bench::Plan {
                     rounds: rounds.max(1),
                     seconds,
                     rate,
                     processor_rate,
-                    only_processor,
+                    only,
                 })
             })],
             Self::Instructions { record } => vec![Part::new("the instructions", move || {

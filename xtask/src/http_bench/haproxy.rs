@@ -44,6 +44,7 @@ defaults
     balance leastconn
     http-reuse always
     timeout connect 5s
+    timeout queue 60s
     timeout client 60s
     timeout server 60s
     default-server maxconn {cap}

@@ -3,6 +3,7 @@
 mod haproxy;
 mod nginx;
 mod processor;
+mod queue;
 mod stage;
 
 use crate::step::{Failed, cargo};
@@ -62,8 +63,17 @@ pub(crate) struct Plan {
     pub(crate) rate: usize,
     /// The requests a second at which processor time is measured.
     pub(crate) processor_rate: usize,
-    /// Whether to measure nothing else.
-    pub(crate) only_processor: bool,
+    /// What alone is to be measured.
+    pub(crate) only: Option<Only>,
+}
+
+/// A part of the measurement.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Only {
+    /// Processor time per request.
+    Processor,
+    /// Requests that wait.
+    Queue,
 }
 
 /// Runs the plan and prints tables in Markdown.
@@ -77,15 +87,19 @@ pub(crate) fn run(plan: Plan) -> Result<(), Failed> {
     let build =
         "build --release --package headcount-server --package headcount-examples --bins --examples";
     cargo("the server and its load", build).run()?;
-    if !plan.only_processor {
-        loads(&programs, plan)?;
-    }
-    processor::run(&programs, plan.rounds, plan.seconds, plan.processor_rate)?;
+    let has = |part| plan.only.is_none_or(|only| only == part);
     if programs.haproxy.is_none() {
         eprintln!("xtask: there is no HAProxy here; apt-get install haproxy");
     }
-    if !plan.only_processor {
+    if plan.only.is_none() {
+        loads(&programs, plan)?;
         kills(&programs)?;
+    }
+    if has(Only::Processor) {
+        processor::run(&programs, plan.rounds, plan.seconds, plan.processor_rate)?;
+    }
+    if has(Only::Queue) {
+        queue::run(&programs, plan.rounds)?;
     }
     Ok(())
 }

@@ -27,6 +27,17 @@ impl Stage {
         cap: usize,
         step: &str,
     ) -> Result<Self, Failed> {
+        Self::set_with_queue(front, programs, cap, step, 0)
+    }
+
+    /// Sets it up so that at most so many requests wait, in the front end. HAProxy bounds them by its connections.
+    pub(super) fn set_with_queue(
+        front: Front,
+        programs: &Programs,
+        cap: usize,
+        step: &str,
+        queue: usize,
+    ) -> Result<Self, Failed> {
         let mut engines = Vec::new();
         for _ in 0..ENGINES {
             let mut command = Command::new(server());
@@ -47,7 +58,7 @@ impl Stage {
         let directory = &stage.directory;
         let started = match (front, &programs.haproxy) {
             (Front::None, _) => return Ok(stage),
-            (Front::Headcount, _) => headcount(&engines, cap)?,
+            (Front::Headcount, _) => headcount(&engines, cap, queue)?,
             (Front::Nginx, _) => nginx::start(&programs.nginx, directory, &engines, cap)?,
             (Front::Haproxy, Some(haproxy)) => haproxy::start(haproxy, directory, &engines, cap)?,
             (Front::Haproxy, None) => return Err(Failed("there is no HAProxy here".to_owned())),
@@ -97,6 +108,22 @@ impl Stage {
         exchange(address, "POST", "/v1/completions", body)
             .map(|(status, stream)| (status, stream.into_inner()))
             .map_err(|error| failed("asking the front end", &error))
+    }
+
+    /// Connects to the front end.
+    pub(super) fn connect(&self) -> Result<TcpStream, Failed> {
+        let address = self
+            .address
+            .ok_or_else(|| Failed("there is no front end".to_owned()))?;
+        TcpStream::connect(address).map_err(|error| failed("connecting to the front end", &error))
+    }
+
+    /// Sends one request on a connection, and returns the status of the answer when all of it is there.
+    pub(super) fn ask_on(stream: TcpStream, body: &str) -> std::io::Result<u16> {
+        let to = stream.peer_addr()?;
+        let (status, mut answer) = exchange_on(stream, to, "POST", "/v1/completions", body)?;
+        answer.read_to_string(&mut String::new())?;
+        Ok(status)
     }
 
     pub(super) fn served(&self) -> Result<Vec<u64>, Failed> {
@@ -185,11 +212,18 @@ impl Drop for Running {
 }
 
 /// Starts `headcount-server` in front of these engines.
-fn headcount(engines: &[SocketAddr], cap: usize) -> Result<(Running, SocketAddr), Failed> {
+fn headcount(
+    engines: &[SocketAddr],
+    cap: usize,
+    queue: usize,
+) -> Result<(Running, SocketAddr), Failed> {
     let mut command = Command::new(server());
     command.args(["--listen", "127.0.0.1:0"]);
     command.args(["--max-in-flight", &cap.to_string()]);
     command.args(["--workers", &WORKERS.to_string()]);
+    if queue > 0 {
+        command.args(["--queue", &queue.to_string()]);
+    }
     for engine in engines {
         command.args(["--engine", &format!("http://{engine}")]);
     }
@@ -203,7 +237,16 @@ fn exchange(
     path: &str,
     body: &str,
 ) -> std::io::Result<(u16, BufReader<TcpStream>)> {
-    let mut stream = TcpStream::connect(to)?;
+    exchange_on(TcpStream::connect(to)?, to, method, path, body)
+}
+
+fn exchange_on(
+    mut stream: TcpStream,
+    to: SocketAddr,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> std::io::Result<(u16, BufReader<TcpStream>)> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let length = body.len();
     let head = format!("{method} {path} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\n");
