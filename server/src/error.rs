@@ -25,6 +25,16 @@ pub(crate) enum Error {
         reason: String,
     },
 
+    #[error("cannot read the tenants {}: {source}; check --tenants", path.display())]
+    TenantsUnreadable { path: PathBuf, source: io::Error },
+
+    #[error("{}, line {line}: {reason}", path.display())]
+    TenantsMalformed {
+        path: PathBuf,
+        line: usize,
+        reason: String,
+    },
+
     #[error(
         "the engines come from the command line, so there is no file to read again; start with --engines-file FILE to change them later"
     )]

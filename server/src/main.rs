@@ -35,7 +35,8 @@
 //! - `message`: `framing` checks where the message ends, `upload` collects its body, `headers` says which
 //!   fields are passed on, `error_response` is an answer without an engine.
 //! - `route`: `prompt` reads from the body how much an engine will run, `affinity` prefers an engine with a
-//!   warm cache, `room` looks for room, `permits` takes it.
+//!   warm cache, `room` looks for room, `permits` takes it. If there is a queue, a request is `waiting` for it, with
+//!   the `standing` that its head or its `tenants` give it.
 //! - `engine`: `engine_client` sends the request over an open connection, or has `dial` open one at an
 //!   address that `resolve` finds. Workers have no list of engines: an engine's name in the table is its
 //!   `address`.
@@ -48,6 +49,7 @@ mod client;
 mod engine;
 mod error;
 mod keepalive;
+mod list_file;
 mod log;
 mod message;
 mod mock;

@@ -1,8 +1,10 @@
 //! The command line. Workers and mock engines are started with that of their parent.
 
 use crate::engine::entry::{EngineEntry, MOST_IN_FLIGHT, MOST_TOKENS};
+use crate::route::standing::MOST_CLASS;
 use clap::{Parser, ValueEnum, value_parser};
 use headcount::Policy;
+use hyper::header::HeaderName;
 use hyper::http::uri::PathAndQuery;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
@@ -11,7 +13,8 @@ use std::time::Duration;
 
 /// An HTTP front end for LLM engines: several processes serve one port, and route by one table.
 ///
-/// SIGTERM: accept nothing new, finish the requests in flight, and end. SIGHUP: read --engines-file again.
+/// SIGTERM: accept nothing new, finish the requests in flight, and end. SIGHUP: read --engines-file and --tenants
+/// again.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "headcount-server", version)]
 pub(crate) struct Options {
@@ -48,6 +51,37 @@ pub(crate) struct Options {
     /// The most requests in flight on all engines together [default: no cap]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_TOKENS.into()))]
     pub(crate) max_in_flight_total: Option<u32>,
+
+    /// The most requests that wait for room at an engine, over all workers together [default: none waits; without
+    /// room a request gets 503 at once]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=MOST_WAITING.into()))]
+    pub(crate) queue: Option<u32>,
+
+    /// The most requests of a class that wait, for a class from 0 to 3; give it once for each class [default: as
+    /// many as --queue allows for all]
+    #[arg(long, value_name = "CLASS=N", value_parser = class_bound, requires = "queue")]
+    pub(crate) queue_of_class: Vec<ClassBound>,
+
+    /// How long a request may wait, in seconds; then it gets 503
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) queue_timeout: Duration,
+
+    /// The header field with a request's class: 0 is served first, 3 last, and a request without the field is of
+    /// class 0 [default: no field]
+    #[arg(long, value_name = "NAME", value_parser = header_name, requires = "queue")]
+    pub(crate) class_header: Option<HeaderName>,
+
+    /// The header field that names the tenant of a request; while requests wait, tenants are served equally
+    /// [default: no field]
+    #[arg(long, value_name = "NAME", value_parser = header_name, requires = "queue", conflicts_with = "tenants")]
+    pub(crate) tenant_header: Option<HeaderName>,
+
+    /// A file with one tenant a line, "KEY NAME [share=N] [class=N]", by the API key of the request
+    /// (Authorization: Bearer KEY); KEY is the key itself, sha256: and the hash of the key in hexadecimal, or *
+    /// for all other keys. Without a line for *, they have no tenant and are of class 0. No request is refused
+    /// for its key
+    #[arg(long, value_name = "FILE", requires = "queue")]
+    pub(crate) tenants: Option<PathBuf>,
 
     /// How to compute the load of an engine
     #[arg(long, value_name = "NAME", default_value = "in-flight")]
@@ -167,6 +201,16 @@ pub(crate) struct Options {
     pub(crate) lifeline: bool,
 }
 
+/// The most requests that wait in a table.
+const MOST_WAITING: u32 = headcount::MAX_IN_FLIGHT;
+
+/// A bound of its own for the requests of a class that wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClassBound {
+    pub(crate) class: u8,
+    pub(crate) requests: u32,
+}
+
 /// The policies that need only the counts of the table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Routing {
@@ -222,6 +266,23 @@ fn socket_address(text: &str) -> Result<SocketAddr, String> {
             "expected an IP address and a port: 127.0.0.1:{port} for clients on this host, 0.0.0.0:{port} or [::]:{port} for all"
         )
     })
+}
+
+fn class_bound(text: &str) -> Result<ClassBound, String> {
+    let bound = text.split_once('=').and_then(|(class, requests)| {
+        let class = class.parse().ok().filter(|class| *class <= MOST_CLASS)?;
+        let in_range = |requests: &u32| (1..=MOST_WAITING).contains(requests);
+        let requests = requests.parse().ok().filter(in_range)?;
+        Some(ClassBound { class, requests })
+    });
+    bound.ok_or_else(|| {
+        format!("expected CLASS=N, with a class from 0 to {MOST_CLASS} and a number from 1 to {MOST_WAITING}")
+    })
+}
+
+fn header_name(text: &str) -> Result<HeaderName, String> {
+    let name = text.parse();
+    name.map_err(|_| "expected the name of a header field, such as x-class".to_owned())
 }
 
 /// Reads a path, with a query or without (RFC 3986, sections 3.3 and 3.4).

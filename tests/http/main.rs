@@ -33,6 +33,7 @@ mod one_deployment;
 mod output;
 mod pages;
 mod proxying;
+mod queue;
 mod reload;
 mod resolver;
 mod server;

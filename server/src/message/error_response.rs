@@ -3,7 +3,7 @@
 use crate::message::upload;
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{ALLOW, CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use hyper::{Response, StatusCode};
 use std::io;
 use std::time::Duration;
@@ -11,6 +11,9 @@ use thiserror::Error;
 
 /// After how many seconds to try again. An engine may have room in a moment; when is not known.
 const RETRY: HeaderValue = HeaderValue::from_static("1");
+
+/// The most seconds to tell: a rate of service that was measured a moment ago says nothing of tomorrow.
+const LONGEST: u128 = 3600;
 
 /// The methods of our own pages.
 const PAGE_METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD");
@@ -23,6 +26,24 @@ pub(crate) const SHUTDOWN: &str = "shutdown";
 pub(crate) enum ErrorResponse {
     #[error("all engines are at their limits; try again soon")]
     Saturated,
+    #[error("all engines are at their limits, and {}", full(*.class))]
+    QueueFull {
+        /// The class whose own bound it is.
+        class: Option<u8>,
+        /// When there may be room, if that is known.
+        retry_after: Option<Duration>,
+    },
+    #[error(
+        "the request waited for {:.1} s, and no engine had room for it in that time; try again soon",
+        waited.as_secs_f32()
+    )]
+    QueueTimeout { waited: Duration },
+    #[error(
+        "the field {field} names no class; give one number from 0, which is served first, to 3"
+    )]
+    Class { field: HeaderName },
+    #[error("the field {field} names no tenant; give one name, of at most {most} bytes of UTF-8")]
+    Tenant { field: HeaderName, most: usize },
     #[error(
         "an engine would run {asked} sequences for this request (its prompts, times n or best_of), and no engine takes more than {most} at once; split the request"
     )]
@@ -73,6 +94,8 @@ impl ErrorResponse {
     fn status(&self) -> StatusCode {
         match self {
             Self::Saturated
+            | Self::QueueFull { .. }
+            | Self::QueueTimeout { .. }
             | Self::NoEngine
             | Self::NoConnection(_)
             | Self::TooManyConnections
@@ -88,7 +111,9 @@ impl ErrorResponse {
             | Self::TooDeep { .. }
             | Self::Host(_)
             | Self::Target
-            | Self::TransferCodings => StatusCode::BAD_REQUEST,
+            | Self::TransferCodings
+            | Self::Class { .. }
+            | Self::Tenant { .. } => StatusCode::BAD_REQUEST,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::TransferCoding | Self::Upgrade => StatusCode::NOT_IMPLEMENTED,
             Self::Table(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -99,6 +124,10 @@ impl ErrorResponse {
     fn code(&self) -> &'static str {
         match self {
             Self::Saturated => "engines_saturated",
+            Self::QueueFull { .. } => "queue_full",
+            Self::QueueTimeout { .. } => "queue_timeout",
+            Self::Class { .. } => "invalid_class",
+            Self::Tenant { .. } => "invalid_tenant",
             Self::TooManySequences { .. } => "too_many_sequences",
             Self::NoEngine => "no_engine",
             Self::EngineBrokeOff { .. } => "engine_broke_off",
@@ -135,6 +164,19 @@ impl ErrorResponse {
         )
     }
 
+    /// Returns after how many seconds to try again.
+    fn retry_after(&self) -> HeaderValue {
+        match self {
+            Self::QueueFull {
+                retry_after: Some(after),
+                ..
+            } => {
+                HeaderValue::from(after.as_nanos().div_ceil(1_000_000_000).clamp(1, LONGEST) as u64)
+            }
+            _ => RETRY,
+        }
+    }
+
     pub(crate) fn into_response(self) -> Response<Full<Bytes>> {
         let status = self.status();
         let kind = if status.is_client_error() {
@@ -156,7 +198,7 @@ impl ErrorResponse {
         }
         match status {
             StatusCode::SERVICE_UNAVAILABLE => {
-                response.headers_mut().insert(RETRY_AFTER, RETRY);
+                (response.headers_mut()).insert(RETRY_AFTER, self.retry_after());
             }
             StatusCode::METHOD_NOT_ALLOWED => {
                 response.headers_mut().insert(ALLOW, PAGE_METHODS);
@@ -164,6 +206,13 @@ impl ErrorResponse {
             _ => {}
         }
         response
+    }
+}
+
+fn full(class: Option<u8>) -> String {
+    match class {
+        None => "the queue is full; try again later".to_owned(),
+        Some(class) => format!("the queue has no place for class {class}; try again later"),
     }
 }
 

@@ -10,6 +10,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The engine that has answered.
 pub(crate) const ENGINE: HeaderName = HeaderName::from_static("x-headcount-engine");
+/// For how many milliseconds the request has waited for a place, if it has.
+pub(crate) const WAITED: HeaderName = HeaderName::from_static("x-headcount-waited-ms");
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");

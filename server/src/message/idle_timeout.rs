@@ -92,7 +92,8 @@ impl WaitedTime {
         before + since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    fn set(&self, waits: bool) {
+    /// Notes whether it waits from now on.
+    pub(crate) fn set(&self, waits: bool) {
         let (before, since) = &mut *self.lock();
         match (waits, *since) {
             (true, None) => *since = Some(Instant::now()),

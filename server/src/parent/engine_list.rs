@@ -2,31 +2,9 @@
 
 use crate::engine::entry::EngineEntry;
 use crate::error::Error;
+use crate::list_file;
 use crate::options::Options;
 use headcount::{Deployment, Difference, Engine, EngineState, Table};
-use std::fs::OpenOptions;
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
-
-/// Reads a file. A pipe is refused: the parent would wait for its writer, and the next reload would find nothing
-/// left to read.
-fn text_of(path: &Path) -> io::Result<String> {
-    // Otherwise opening a pipe waits for its writer.
-    let mut file = (OpenOptions::new().read(true))
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
-    // Some editors mark a file as UTF-8 with these bytes.
-    Ok(match text.strip_prefix('\u{feff}') {
-        Some(rest) => rest.to_owned(),
-        None => text,
-    })
-}
 
 /// Reads the list that the options give. `None` if they give none.
 pub(crate) fn read(options: &Options) -> Result<Option<Vec<EngineEntry>>, Error> {
@@ -34,22 +12,18 @@ pub(crate) fn read(options: &Options) -> Result<Option<Vec<EngineEntry>>, Error>
         None if options.engines.is_empty() => return Ok(None),
         None => (options.engines.clone(), "--engine".to_owned()),
         Some(path) => {
-            let text = text_of(path).map_err(|source| Error::EnginesUnreadable {
+            let lines = list_file::read(path).map_err(|source| Error::EnginesUnreadable {
                 path: path.clone(),
                 source,
             })?;
-            let mut entries = Vec::new();
-            for (number, line) in text.lines().enumerate() {
-                let line = line.trim();
-                if !line.is_empty() && !line.starts_with('#') {
-                    let entry = line.parse().map_err(|reason| Error::EnginesMalformed {
-                        path: path.clone(),
-                        line: number + 1,
-                        reason,
-                    })?;
-                    entries.push(entry);
-                }
-            }
+            let entry = |(line, text): (usize, String)| {
+                text.parse().map_err(|reason| Error::EnginesMalformed {
+                    path: path.clone(),
+                    line,
+                    reason,
+                })
+            };
+            let entries = lines.into_iter().map(entry).collect::<Result<_, _>>()?;
             (entries, path.display().to_string())
         }
     };
@@ -68,7 +42,8 @@ pub(crate) fn read(options: &Options) -> Result<Option<Vec<EngineEntry>>, Error>
     Ok(Some(entries))
 }
 
-/// Returns the configuration of the table: the engines of the list with their caps, and the cap of all together.
+/// Returns the configuration of the table: the engines of the list with their caps, the cap of all together, and the
+/// queue.
 pub(crate) fn configuration(list: &[EngineEntry], options: &Options) -> headcount::Options {
     let mut table = Table::options();
     for entry in list {
@@ -81,10 +56,22 @@ pub(crate) fn configuration(list: &[EngineEntry], options: &Options) -> headcoun
         }
         table = table.engine(engine);
     }
-    match options.max_in_flight_total {
-        Some(cap) => table.max_in_flight(cap),
+    if let Some(cap) = options.max_in_flight_total {
+        table = table.max_in_flight(cap);
+    }
+    match options.queue {
+        Some(bound) => with_queue(table, bound, options),
         None => table,
     }
+}
+
+/// Gives the table a queue. Tenants share what the deployment counts.
+fn with_queue(table: headcount::Options, bound: u32, options: &Options) -> headcount::Options {
+    let table = (table.max_waiting(bound)).share_tokens(options.counts_tokens());
+    let of_classes = options.queue_of_class.iter();
+    of_classes.fold(table, |table, bound| {
+        table.max_waiting_of_class(bound.class, bound.requests)
+    })
 }
 
 /// Makes the engines of the table those of the list, without disturbing a request: requests on an engine
@@ -133,8 +120,8 @@ fn in_part(wanted: &[Difference], left: &[Difference]) -> Error {
 /// Writes a change. A cap of all engines together has the name that it has in the options and in the command.
 fn line(change: &Difference) -> String {
     let (option, found, asked) = (change.option, &change.found, &change.asked);
-    match &change.engine {
-        Some(_) => change.change(),
-        None => format!("{option}_total {found}, now {asked}"),
+    match (&change.engine, option) {
+        (None, "max_in_flight" | "max_tokens") => format!("{option}_total {found}, now {asked}"),
+        _ => change.change(),
     }
 }

@@ -10,13 +10,14 @@ mod workers;
 use crate::client::listener;
 use crate::error::Error;
 use crate::keepalive::Keepalive;
-use crate::log::{hurry, requests, say, tell};
+use crate::log::{hurry, say, tell};
 use crate::mock;
 use crate::options::Options;
 use crate::parent::outside_changes::{Configuration, lock};
 use crate::parent::workers::{Stage, Workers};
 use crate::process::shutdown::Shutdown;
 use crate::report::counters::Counters;
+use crate::route::tenants::Tenants;
 use headcount::{Deployment, Table};
 use std::fmt::Arguments;
 use std::sync::{Arc, Mutex};
@@ -37,6 +38,10 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
     let mut shutdown = Shutdown::watch(false)?;
     let mut reloads =
         signal(SignalKind::hangup()).map_err(|source| Error::system("watch for SIGHUP", source))?;
+    if let Some(path) = &options.tenants {
+        // The workers read it for themselves.
+        drop(Tenants::read(path)?);
+    }
     let (list, mocks) = match engine_list::read(&options)? {
         Some(list) => (list, Vec::new()),
         None => mock::start(MOCK_ENGINES).await?,
@@ -94,8 +99,8 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
                 sleep(options.shutdown_delay).await;
             }
             say(format_args!(
-                "{why}: finishing {} in flight, for at most {} s; a second signal ends them at once",
-                requests(workers.in_flight()),
+                "{why}: finishing {}, for at most {} s; a second signal ends them at once",
+                workers.unfinished(),
                 options.drain_timeout.as_secs_f32()
             ));
             // Workers empty the queue of connections before they end; later connections are refused.
@@ -111,10 +116,8 @@ pub(crate) async fn serve(options: Options) -> Result<(), Error> {
         }
     };
     if is_forced {
-        let left = requests(workers.in_flight());
-        say(format_args!(
-            "a second signal: ending with {left} in flight"
-        ));
+        let left = workers.unfinished();
+        say(format_args!("a second signal: ending with {left}"));
         hurry();
         workers.enter(Stage::Ending);
         workers.end().await;
@@ -152,8 +155,25 @@ impl Running<'_> {
         }
     }
 
-    /// Reads the list of engines again.
+    /// Reads the files again.
     fn reload(&self) {
+        if let Some(path) = &self.options.tenants {
+            match Tenants::read(path) {
+                Ok(_) => {
+                    self.workers.reload();
+                    say("SIGHUP: read the tenants again");
+                }
+                Err(error) => say(format_args!(
+                    "SIGHUP: {error}; the tenants stay as they were"
+                )),
+            }
+        }
+        if self.options.engines_file.is_some() || self.options.tenants.is_none() {
+            self.reload_engines();
+        }
+    }
+
+    fn reload_engines(&self) {
         // Changes up to now are not those of this reload.
         self.log_changes();
         let changes = match self.options.engines_file {

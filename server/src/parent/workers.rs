@@ -4,9 +4,10 @@ use crate::client::listener;
 use crate::log::{requests, say};
 use crate::options::Options;
 use crate::process::child;
-use crate::process::shutdown::DRAIN;
+use crate::process::shutdown::{DRAIN, RELOAD};
 use crate::report::counters;
-use headcount::Table;
+use headcount::{FrontendView, Reaped, Table};
+use rustix::process::{Pid, kill_process};
 use std::collections::HashSet;
 use std::io;
 use std::net::TcpListener;
@@ -91,10 +92,29 @@ impl Workers {
         while self.keepers.join_next().await.is_some() {}
     }
 
-    /// Returns how many requests the workers have in flight.
-    pub(crate) fn in_flight(&self) -> u64 {
-        let frontends = self.frontends();
-        frontends.map(|(_, in_flight)| in_flight).sum()
+    /// Tells the workers to read their files again. Those that have not joined the table yet read them after that.
+    pub(crate) fn reload(&self) {
+        for frontend in self.frontends() {
+            if let Some(pid) = Pid::from_raw(frontend.pid.cast_signed()) {
+                // Fails if it is dead.
+                let _ = kill_process(pid, RELOAD);
+            }
+        }
+    }
+
+    /// Returns how many requests the workers have in flight, in words, and how many wait there, if some do.
+    pub(crate) fn unfinished(&self) -> String {
+        let (mut in_flight, mut waiting) = (0, 0);
+        for frontend in self.frontends() {
+            in_flight += frontend.in_flight;
+            waiting += frontend.waiting;
+        }
+        let in_flight = format!("{} in flight", requests(in_flight));
+        match waiting {
+            0 => in_flight,
+            1 => format!("{in_flight} and 1 that waits"),
+            several => format!("{in_flight} and {several} that wait"),
+        }
     }
 
     /// Whether any worker serves.
@@ -102,11 +122,11 @@ impl Workers {
         self.frontends().next().is_some()
     }
 
-    /// Returns the pids and requests in flight of the workers that live and have joined the table.
-    fn frontends(&self) -> impl Iterator<Item = (u32, u64)> {
+    /// Returns the workers that live and have joined the table.
+    fn frontends(&self) -> impl Iterator<Item = FrontendView> {
         let pids = self.shared.pids().clone();
         let frontends = self.shared.table.view().frontends.into_iter();
-        (frontends.filter(move |f| f.alive && pids.contains(&f.pid))).map(|f| (f.pid, f.in_flight))
+        frontends.filter(move |f| f.alive && pids.contains(&f.pid))
     }
 }
 
@@ -204,13 +224,22 @@ impl Shared {
     /// Returns to the table what a dead worker held.
     fn reap(&self) {
         match self.table.reap() {
-            Ok(reaped) if reaped.requests > 0 => {
-                let freed = requests(reaped.requests);
-                say(format_args!(
-                    "freed {freed} that dead workers had in flight"
-                ));
+            Ok(Reaped {
+                requests: in_flight,
+                waiting,
+                ..
+            }) => {
+                if in_flight > 0 {
+                    let freed = requests(in_flight);
+                    say(format_args!(
+                        "freed {freed} that dead workers had in flight"
+                    ));
+                }
+                if waiting > 0 {
+                    let left = requests(waiting);
+                    say(format_args!("{left} of dead workers left the queue"));
+                }
             }
-            Ok(_) => {}
             Err(error) => say(format_args!("{error}; trying again soon")),
         }
     }

@@ -15,8 +15,8 @@ pub(crate) struct Shutdown {
     lifeline: Option<Receiver>,
     /// `AT_ONCE`, for a process with a lifeline.
     at_once: Option<Signal>,
-    /// Watched so that it does not end a worker: SIGHUP is for the parent.
-    _hangup: Option<Signal>,
+    /// SIGHUP, for a process with a lifeline: from the parent, or for the parent and sent to all.
+    hangup: Option<Signal>,
 }
 
 impl Shutdown {
@@ -27,14 +27,14 @@ impl Shutdown {
                 let input = io::stdin().as_fd().try_clone_to_owned()?;
                 lifeline = Some(Receiver::from_owned_fd(input)?);
                 at_once = Some(signal(SignalKind::from_raw(AT_ONCE.as_raw()))?);
-                hangup = Some(signal(SignalKind::hangup())?);
+                hangup = Some(signal(SignalKind::from_raw(RELOAD.as_raw()))?);
             }
             Ok(Self {
                 terminate: signal(SignalKind::terminate())?,
                 interrupt: signal(SignalKind::interrupt())?,
                 lifeline,
                 at_once,
-                _hangup: hangup,
+                hangup,
             })
         };
         watch().map_err(|source| Error::system("watch for the end", source))
@@ -46,7 +46,7 @@ impl Shutdown {
             match self.next().await {
                 Step::End(why) => return why,
                 Step::AtOnce => return "its parent's second signal",
-                Step::Drain => {}
+                Step::Drain | Step::Reload => {}
             }
         }
     }
@@ -62,6 +62,7 @@ impl Shutdown {
             _ = self.terminate.recv() => Step::End("SIGTERM"),
             _ = self.interrupt.recv() => Step::End("SIGINT"),
             () = received(&mut self.at_once) => Step::AtOnce,
+            () = received(&mut self.hangup) => Step::Reload,
             step = step_of(self.lifeline.as_ref()) => step,
         }
     }
@@ -70,6 +71,8 @@ impl Shutdown {
 /// A step of a shutdown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
+    /// Read again what may have changed, and go on. No step of a shutdown, but it comes the same way.
+    Reload,
     /// The end is near: balancers are to send requests elsewhere.
     Drain,
     /// End now, for this reason.
@@ -81,6 +84,9 @@ pub(crate) enum Step {
 /// The signal for `Step::AtOnce`. A supervisor does not send it to all processes of a deployment, as it
 /// does SIGTERM for an end in order.
 pub(crate) const AT_ONCE: rustix::process::Signal = rustix::process::Signal::USR1;
+
+/// The signal for `Step::Reload`.
+pub(crate) const RELOAD: rustix::process::Signal = rustix::process::Signal::HUP;
 
 /// What the parent writes into the lifeline for `Step::Drain`. The end of the lifeline stands for `Step::End`.
 pub(crate) const DRAIN: &[u8] = b"drain\n";

@@ -21,8 +21,12 @@ pub(crate) const BOUNDS: [f64; 14] = [
 ];
 
 /// The codes of the errors that are counted. The last one stands for codes that are missing here.
-pub(crate) const REASONS: [&str; 20] = [
+pub(crate) const REASONS: [&str; 24] = [
     "engines_saturated",
+    "queue_full",
+    "queue_timeout",
+    "invalid_class",
+    "invalid_tenant",
     "too_many_sequences",
     "no_engine",
     "engine_broke_off",

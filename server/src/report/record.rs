@@ -4,6 +4,7 @@ use crate::client::silence::Phase;
 use crate::log::tell;
 use crate::message::error_response::{Code, SHUTDOWN};
 use crate::message::headers;
+use crate::message::idle_timeout::WaitedTime;
 use crate::process::ending::Ending;
 use crate::report::counters::Counters;
 use bytes::Bytes;
@@ -25,6 +26,7 @@ pub(crate) struct Recorder {
     pub(crate) counters: Arc<Counters>,
     pub(crate) ending: Arc<Ending>,
     pub(crate) has_access_log: bool,
+    pub(crate) has_queue: bool,
 }
 
 /// The record of a request, from its head to the end of its answer. Dropping it counts and logs the request.
@@ -38,6 +40,8 @@ pub(crate) struct Record {
     reason: Option<&'static str>,
     sent: u64,
     is_whole: bool,
+    /// How long the request has waited for a place, if there is a queue. The request carries this to where it waits.
+    waited: Option<WaitedTime>,
     line: Option<Box<AccessLine>>,
 }
 
@@ -94,6 +98,10 @@ impl Recorder {
                 first_byte: None,
             })
         });
+        let waited = self.has_queue.then(WaitedTime::default);
+        if let Some(waited) = &waited {
+            request.extensions_mut().insert(waited.clone());
+        }
         Record {
             recorder: Arc::clone(self),
             phase: Arc::clone(phase),
@@ -102,6 +110,7 @@ impl Recorder {
             reason: None,
             sent: 0,
             is_whole: false,
+            waited,
             line,
         }
     }
@@ -118,8 +127,14 @@ impl Record {
             line.first_byte = Some(self.start.elapsed().as_secs_f64());
         }
         self.is_whole |= response.body().is_end_stream();
+        let waited = self.waited.as_ref().map(WaitedTime::so_far);
+        let waited = waited.filter(|waited| !waited.is_zero());
         let is_last = self.recorder.ending.is_draining();
         let mut response = response.map(|body| RecordedBody { body, record: self });
+        if let Some(waited) = waited {
+            let waited = HeaderValue::from(waited.as_millis() as u64);
+            response.headers_mut().insert(headers::WAITED, waited);
+        }
         if is_last {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
@@ -153,6 +168,7 @@ impl Drop for Record {
                 "status": status,
                 "reason": reason,
                 "engine": *line.at.lock(),
+                "waited_s": self.waited.as_ref().map(|waited| waited.so_far().as_secs_f64()),
                 "first_byte_s": line.first_byte,
                 "duration_s": took.as_secs_f64(),
                 "bytes": self.sent,

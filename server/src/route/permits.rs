@@ -6,6 +6,7 @@ use crate::route::Router;
 use crate::route::json;
 use crate::route::prompt::Prompt;
 use crate::route::room::{LargestRequest, Room};
+use crate::route::standing::Standing;
 use headcount::{Cap, EngineId, Permit, Request, RouteError};
 use hyper::HeaderMap;
 use hyper::header::CONTENT_TYPE;
@@ -21,10 +22,12 @@ const MOST_TOKENS: u32 = 1 << 28;
 #[derive(Debug)]
 pub(crate) struct RoutingHints {
     /// How many sequences its engine will run.
-    requests: u32,
+    pub(super) requests: u32,
     /// The tokens of all sequences.
-    tokens: u32,
-    prefer: Option<(EngineId, f64)>,
+    pub(super) tokens: u32,
+    pub(super) prefer: Option<(EngineId, f64)>,
+    /// Its class and tenant, if there is a queue.
+    pub(super) standing: Standing,
 }
 
 /// The permits of a request: one for each sequence that its engine will run.
@@ -37,7 +40,7 @@ pub(crate) struct Permits {
 }
 
 impl Permits {
-    fn new(first: Permit, others: Vec<Permit>) -> Self {
+    pub(super) fn new(first: Permit, others: Vec<Permit>) -> Self {
         Self {
             of_first: first.tokens(),
             first,
@@ -81,6 +84,10 @@ impl RoutingHints {
             None if counts_tokens => return Err(ErrorResponse::LengthRequired),
             None => Prompt::unread(body, 0, beginning),
         };
+        let standing = match &router.queue {
+            Some(queue) => queue.standings.read(headers)?,
+            None => Standing::default(),
+        };
         let requests = u32::try_from(prompt.requests).unwrap_or(u32::MAX);
         if requests > MOST_AT_ONCE {
             return Err(ErrorResponse::TooManySequences {
@@ -96,6 +103,7 @@ impl RoutingHints {
             prefer: (!prompt.beginning.is_empty())
                 .then(|| router.affinity.prefer(&prompt.beginning))
                 .flatten(),
+            standing,
         })
     }
 
@@ -103,7 +111,7 @@ impl RoutingHints {
     ///
     /// More tokens than every cap are an estimate that went too far, or a prompt that the engine itself refuses.
     /// Such a request counts as many tokens as the largest cap, so it waits for an engine without other requests.
-    pub(crate) fn take(
+    pub(super) fn take(
         &self,
         router: &Router,
         tried: &[EngineId],
@@ -116,6 +124,14 @@ impl RoutingHints {
             }
             Err(NoRoom::Full { .. }) => {}
         }
+        let tokens = self.most_tokens(router)?;
+        let placed = self.take_with(tokens, router, tried);
+        placed.map_err(NoRoom::into_response)
+    }
+
+    /// Returns how many tokens a request counts that found no room with all its own: as many as the largest cap.
+    /// Fails if it has less than that, or more requests than any engine takes.
+    pub(super) fn most_tokens(&self, router: &Router) -> Result<u32, ErrorResponse> {
         let most = LargestRequest::of(router, self.requests);
         if self.requests > most.requests {
             return Err(ErrorResponse::TooManySequences {
@@ -126,10 +142,7 @@ impl RoutingHints {
         if self.tokens <= most.tokens {
             return Err(ErrorResponse::Saturated);
         }
-        (self.take_with(most.tokens, router, tried)).map_err(|no_room| match no_room {
-            NoRoom::Full { .. } => ErrorResponse::Saturated,
-            NoRoom::Other(error) => error,
-        })
+        Ok(most.tokens)
     }
 
     fn take_with(
@@ -222,12 +235,21 @@ impl RoutingHints {
 
 /// Why no permits were taken.
 #[derive(Debug)]
-enum NoRoom {
+pub(super) enum NoRoom {
     /// There is no room. `passes`: there may be room for as much later.
     Full {
         passes: bool,
     },
     Other(ErrorResponse),
+}
+
+impl NoRoom {
+    pub(super) fn into_response(self) -> ErrorResponse {
+        match self {
+            Self::Full { .. } => ErrorResponse::Saturated,
+            Self::Other(error) => error,
+        }
+    }
 }
 
 /// Whether a body is an image, audio or video, or a form with files.

@@ -3,6 +3,7 @@
 use crate::message::error_response::ErrorResponse;
 use crate::route::Router;
 use headcount::{EngineId, EngineState, EngineView, View};
+use hyper::HeaderMap;
 
 /// Where there is room for several requests at one engine.
 #[derive(Debug)]
@@ -55,8 +56,8 @@ fn left_in_all(view: &View) -> (u64, u64) {
     )
 }
 
-/// Fails if every request would be refused now.
-pub(crate) fn check(router: &Router) -> Result<(), ErrorResponse> {
+/// Fails if a request with this head would be refused now, whatever its body.
+pub(crate) fn check(router: &Router, headers: &HeaderMap) -> Result<(), ErrorResponse> {
     let view = router.table.view();
     let mut active = (view.engines.iter()).filter(|engine| engine.state == EngineState::Active);
     let mut refusal = ErrorResponse::NoEngine;
@@ -67,9 +68,11 @@ pub(crate) fn check(router: &Router) -> Result<(), ErrorResponse> {
     });
     let (requests, tokens) = left_in_all(&view);
     if has_room && requests > 0 && tokens > 0 {
-        Ok(())
-    } else {
-        Err(refusal)
+        return Ok(());
+    }
+    match (&router.queue, refusal) {
+        (Some(queue), ErrorResponse::Saturated) => queue.check(&view, headers),
+        (_, refusal) => Err(refusal),
     }
 }
 

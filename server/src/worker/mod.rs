@@ -89,6 +89,7 @@ pub(crate) async fn serve(inherited: Inherited, options: Options) -> Result<(), 
                 worker.router.renew_affinity();
             }
             step = shutdown.next() => match step {
+                Step::Reload => worker.router.reload(&worker.options),
                 Step::Drain => worker.ending.drain(),
                 Step::End(_) => break false,
                 Step::AtOnce => break true,
@@ -135,6 +136,7 @@ impl Worker {
             counters: Arc::clone(&counters),
             ending: Arc::clone(&ending),
             has_access_log: options.access_log,
+            has_queue: options.queue.is_some(),
         };
         Ok(Self {
             router: Router::join(&table, &options)?,

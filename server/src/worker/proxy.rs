@@ -7,6 +7,7 @@ use crate::log::say;
 use crate::message::error_response::ErrorResponse;
 use crate::message::framing;
 use crate::message::headers;
+use crate::message::idle_timeout::WaitedTime;
 use crate::message::upload::{self, Upload};
 use crate::report::pages;
 use crate::report::record::CurrentEngine;
@@ -86,7 +87,7 @@ fn check(worker: &Worker, head: &Parts, body: &Incoming) -> Result<(), ErrorResp
         return Err(upload::UploadError::TooLarge { limit }.into());
     }
     if framing::is_expecting(head) {
-        room::check(&worker.router)
+        room::check(&worker.router, &head.headers)
     } else {
         Ok(())
     }
@@ -106,6 +107,7 @@ async fn pass_on(
         _ => Ending::Close,
     };
     let at = head.extensions.remove::<CurrentEngine>();
+    let waited = head.extensions.remove::<WaitedTime>();
     let had_body = framing::has_body(&head.headers);
     headers::remove_hop_by_hop(&mut head.headers);
     headers::add_forwarded(&mut head, client.address());
@@ -118,7 +120,7 @@ async fn pass_on(
     let mut failed = None;
     // Each round leaves out one more engine, so the loop ends.
     loop {
-        let permits = match hints.take(&worker.router, &tried) {
+        let permits = match (hints.take_in_turn(&worker.router, &tried, waited.as_ref())).await {
             Ok(permits) => permits,
             Err(error) => {
                 message.into_body().discard().await;

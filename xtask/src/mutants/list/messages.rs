@@ -141,7 +141,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a body is asked for that has no place",
         "server/src/worker/proxy.rs",
-        &[("        room::check(&worker.router)\n", "        Ok(())\n")],
+        &[(
+            "        room::check(&worker.router, &head.headers)\n",
+            "        Ok(())\n",
+        )],
         Catcher::Test("http", "a_body_is_asked_for"),
     ),
     fault(

@@ -1,0 +1,132 @@
+//! Takes the permits of a request, and waits for them in the queue if there is one.
+
+use crate::message::error_response::ErrorResponse;
+use crate::message::idle_timeout::WaitedTime;
+use crate::options::Options;
+use crate::route::Router;
+use crate::route::permits::{NoRoom, Permits, RoutingHints};
+use crate::route::standing::Standings;
+use headcount::{AcquireError, EngineId, Request, RouteError, View};
+use hyper::HeaderMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+/// The settings of the queue.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// How long a request may wait, at all engines together.
+    timeout: Duration,
+    pub(crate) standings: Standings,
+}
+
+impl Queue {
+    /// Returns the settings, if there is a queue.
+    pub(crate) fn new(options: &Options) -> Option<Self> {
+        options.queue?;
+        Some(Self {
+            timeout: options.queue_timeout,
+            standings: Standings::new(options),
+        })
+    }
+}
+
+impl Queue {
+    /// Fails if a request with this head could not wait now.
+    pub(super) fn check(&self, view: &View, headers: &HeaderMap) -> Result<(), ErrorResponse> {
+        let class = self.standings.read(headers)?.class;
+        let seen = view.queue.as_ref().ok_or(ErrorResponse::Saturated)?;
+        let full = |class| ErrorResponse::QueueFull {
+            class,
+            retry_after: None,
+        };
+        let waiting: u32 = seen.classes.iter().map(|class| class.waiting).sum();
+        if waiting >= seen.max_waiting {
+            return Err(full(None));
+        }
+        let own = &seen.classes[usize::from(class)];
+        match own.max_waiting {
+            Some(most) if own.waiting >= most => Err(full(Some(class))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl RoutingHints {
+    /// Chooses an engine and takes all permits there, or none. If there is no room and the deployment has a queue, waits
+    /// for room. `waited` has the time of all waits of the request.
+    pub(crate) async fn take_in_turn(
+        &self,
+        router: &Router,
+        tried: &[EngineId],
+        waited: Option<&WaitedTime>,
+    ) -> Result<Permits, ErrorResponse> {
+        let (Some(queue), Some(waited)) = (&router.queue, waited) else {
+            return self.take(router, tried);
+        };
+        if self.requests > 1 {
+            return self.take(router, tried);
+        }
+        let wait = Wait {
+            router,
+            tried,
+            waited,
+            deadline: Instant::now() + queue.timeout.saturating_sub(waited.so_far()),
+        };
+        match wait.to_take(self, self.tokens).await {
+            Err(NoRoom::Full { passes: false }) => {}
+            placed => return placed.map_err(NoRoom::into_response),
+        }
+        let placed = wait.to_take(self, self.most_tokens(router)?).await;
+        placed.map_err(NoRoom::into_response)
+    }
+}
+
+/// The wait of a request.
+struct Wait<'a> {
+    router: &'a Router,
+    tried: &'a [EngineId],
+    waited: &'a WaitedTime,
+    deadline: Instant,
+}
+
+impl Wait<'_> {
+    /// Takes the permit of a request with so many tokens as soon as it may have it.
+    async fn to_take(&self, hints: &RoutingHints, tokens: u32) -> Result<Permits, NoRoom> {
+        let request = Request::new().tokens(tokens).exclude(self.tried);
+        let mut request = hints.standing.of(request);
+        if let Some((engine, slack)) = hints.prefer {
+            request = request.prefer(engine, slack);
+        }
+        let frontend = &self.router.frontend;
+        let acquired = self.watch(frontend.acquire_async(&request, self.deadline));
+        let permit = acquired.await.map_err(refused)?;
+        Ok(Permits::new(permit, Vec::new()))
+    }
+
+    /// Waits, and notes for how long. Dropping this leaves the queue.
+    async fn watch<T>(&self, mut acquire: impl Future<Output = T> + Unpin) -> T {
+        poll_fn(|cx| {
+            let acquired = Pin::new(&mut acquire).poll(cx);
+            self.waited.set(acquired.is_pending());
+            acquired
+        })
+        .await
+    }
+}
+
+fn refused(error: AcquireError) -> NoRoom {
+    NoRoom::Other(match error {
+        AcquireError::Route(RouteError::Saturated { passes, .. }) => {
+            return NoRoom::Full { passes };
+        }
+        AcquireError::Route(RouteError::Unavailable(_)) => ErrorResponse::NoEngine,
+        AcquireError::Route(error) => ErrorResponse::Table(error.into()),
+        AcquireError::QueueFull { class, retry_after } => {
+            ErrorResponse::QueueFull { class, retry_after }
+        }
+        AcquireError::WaitedTooLong { waited } => ErrorResponse::QueueTimeout { waited },
+        // An operator has taken the queue from the table, or the kernel starts no thread: as without a queue.
+        _ => ErrorResponse::Saturated,
+    })
+}
