@@ -155,7 +155,7 @@ const _: () = {
 };
 
 pub use error::{AcquireError, Cap, Difference, Error, Result, RouteError, Unavailable};
-pub use frontend::{Acquire, Candidate, Frontend, Permit, Policy, Request};
+pub use frontend::{Acquire, AcquireMany, Candidate, Frontend, Permit, Policy, Request};
 pub use inspect::{
     ClassView, EngineView, Fault, FaultKind, FrontendView, QueueView, SnapshotView, Verification,
     View, WaitedView,

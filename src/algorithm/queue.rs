@@ -438,20 +438,22 @@ impl<'a> Queue<'a> {
         None
     }
 
-    /// Whether there is room for a request on one of its engines that none of `but` has.
+    /// Whether there is room for a request on one of its engines that none of `but` has. One that needs several places
+    /// needs them there, if it may go to that engine alone.
     fn has_room(&self, head: &Head, but: &[EngineSet]) -> bool {
-        let engines = match head.engines.only() {
-            Some(engine) => engine..engine + 1,
-            None => 0..usize::MAX,
+        let (engines, places) = match head.engines.only() {
+            Some(engine) => (engine..engine + 1, head.engines.places()),
+            None => (0..usize::MAX, 1),
         };
+        let tokens = head.size.tokens().saturating_mul(places);
         let in_use = self.rows.in_use(self.rows.hints());
         let on_an_engine = (engines.start..engines.end.min(in_use))
             .filter(|&engine| head.engines.has(engine) && !but.iter().any(|set| set.has(engine)))
             .any(|engine| {
-                let (word, tokens) = self.counter().observe(engine);
+                let (word, taken) = self.counter().observe(engine);
                 // After the word, so that these are no older than it.
-                word.has_room(self.rows.limits(engine).max_in_flight() as i32)
-                    && self.rows.has_room(engine, tokens, head.size.tokens())
+                word.has_room(self.rows.limits(engine).max_in_flight() as i32 - (places as i32 - 1))
+                    && self.rows.has_room(engine, taken, tokens)
             });
         on_an_engine && self.has_room_in_all(head)
     }

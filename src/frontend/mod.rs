@@ -14,7 +14,7 @@ mod waiting;
 pub use permit::Permit;
 pub use policy::{Candidate, Policy};
 pub use request::Request;
-pub use waiting::Acquire;
+pub use waiting::{Acquire, AcquireMany};
 
 use crate::algorithm::lifetime::retired::Retire;
 use crate::algorithm::queue::Turn;
@@ -51,6 +51,21 @@ pub struct Frontend {
     policy: Policy,
     /// The policy as a choice compares it.
     key: PolicyKey,
+}
+
+/// The permits of requests that are placed together.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    first: Permit,
+    others: Vec<Permit>,
+}
+
+impl From<Batch> for Vec<Permit> {
+    fn from(batch: Batch) -> Self {
+        let mut permits = batch.others;
+        permits.push(batch.first);
+        permits
+    }
 }
 
 impl fmt::Debug for Frontend {
@@ -295,6 +310,23 @@ impl Frontend {
             Turn::Ahead { but } => self.place_behind(request, &but),
             Turn::Behind => Err(Chooser::new(self.table(), &self.key, request).behind_all()),
         }
+    }
+
+    /// Places so many requests that are alike, each by `place`, or none: one by one, after a look whether there is room
+    /// for all.
+    fn place_batch(
+        &self,
+        count: usize,
+        request: &Request<'_>,
+        place: impl Fn() -> Result<Permit, RouteError>,
+    ) -> Result<Batch, RouteError> {
+        if count > 1 {
+            request.check()?;
+            Chooser::new(self.table(), &self.key, request).check_room(count)?;
+        }
+        let first = place()?;
+        let others = (1..count).map(|_| place()).collect::<Result<_, _>>()?;
+        Ok(Batch { first, others })
     }
 
     /// Places a request on any engines but those on which others come first.

@@ -60,7 +60,9 @@ pub(crate) struct Key {
 }
 
 /// The engines that a request may go to, by their slots: all, one, or all but a few.
-/// 0 (1) | only one 1 | how many 3 | 0 (7) | engine 13 | engine 13 | engine 13 | engine 13.
+/// 0 (1) | only one 1 | how many 3 | places but one 7 | engine 13 | engine 13 | engine 13 | engine 13.
+///
+/// As others see it, it also says how many places the request needs there.
 ///
 /// Of more than [`MOST_EXCLUDED`](Self::MOST_EXCLUDED) excluded engines it knows the first ones. Then it says of some
 /// engines that the request may go there, though it may not.
@@ -70,6 +72,8 @@ pub(crate) struct EngineSet(u64);
 
 const ENGINE_BITS: u32 = 13;
 const ENGINE_MASK: u64 = (1 << ENGINE_BITS) - 1;
+const PLACES_SHIFT: u32 = 52;
+const PLACES_MASK: u64 = (1 << 7) - 1;
 const COUNT_SHIFT: u32 = 59;
 const ONE: u64 = 1 << 62;
 
@@ -78,7 +82,7 @@ impl EngineSet {
     pub(crate) const ANY: Self = Self(0);
     pub(crate) const MOST_EXCLUDED: usize = 4;
     /// The bits that are used.
-    pub(crate) const BITS: u64 = (0b1_111 << COUNT_SHIFT) | ((1 << (4 * ENGINE_BITS)) - 1);
+    pub(crate) const BITS: u64 = (0b1_111 << COUNT_SHIFT) | ((1 << COUNT_SHIFT) - 1);
 
     pub(crate) fn one(engine: usize) -> Self {
         Self(ONE | (engine as u64 & ENGINE_MASK))
@@ -93,6 +97,17 @@ impl EngineSet {
         let count = (known.len() as u64) << COUNT_SHIFT;
         let place = |(at, engine): (usize, &u64)| engine << (at as u32 * ENGINE_BITS);
         Self(count | known.iter().enumerate().map(place).sum::<u64>())
+    }
+
+    /// The same for a request that needs so many places. Of more than 128 it says 128.
+    pub(crate) fn needing(self, places: usize) -> Self {
+        let others = (places.saturating_sub(1) as u64).min(PLACES_MASK);
+        Self(self.0 & !(PLACES_MASK << PLACES_SHIFT) | (others << PLACES_SHIFT))
+    }
+
+    /// How many places the request needs.
+    pub(crate) fn places(self) -> u32 {
+        (self.0 >> PLACES_SHIFT & PLACES_MASK) as u32 + 1
     }
 
     /// The one engine, if there is only one.
@@ -126,6 +141,9 @@ impl EngineSet {
 
 impl fmt::Debug for EngineSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.places() > 1 {
+            write!(f, "{} places on ", self.places())?;
+        }
         if let Some(engine) = self.only() {
             return write!(f, "engine {engine}");
         }
@@ -193,6 +211,18 @@ mod tests {
             prop_assert!(EngineSet::one(engine).has(engine));
             prop_assert_eq!(EngineSet::one(engine).has((engine + 1) % 4096), false);
             prop_assert!(EngineSet::ANY.has(engine));
+        }
+
+        #[test]
+        fn a_set_keeps_its_engines_whatever_it_needs_there((set, has) in set(), (other, _) in set(), places in 1..300_usize) {
+            let needing = set.needing(7).needing(places);
+            prop_assert_eq!((set.places(), needing.places()), (1, places.min(128) as u32));
+            prop_assert_eq!((needing.only(), needing.0 & !EngineSet::BITS), (set.only(), 0));
+            for (engine, has) in has.into_iter().enumerate() {
+                prop_assert_eq!(needing.has(engine), has);
+            }
+            prop_assert_eq!(needing.covers(other), set.covers(other));
+            prop_assert_eq!(other.covers(needing), other.covers(set));
         }
 
         #[test]

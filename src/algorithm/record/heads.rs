@@ -9,7 +9,7 @@
 //!    14  wake        count, whose lower half the frontend sleeps on: 64
 //!    15  woken at    ns of the monotonic clock, 0 for no wake-up under way: 64
 //!   ------------------------------------------------- a new pair of cache lines
-//! 16-29  engines     0 (1) | only one 1 | how many 3 | 0 (7) | four engines 52
+//! 16-29  engines     0 (1) | only one 1 | how many 3 | places but one 7 | four engines 52
 //! 30-31  padding
 //!   ------------------------------------------------- a new pair of cache lines
 //! 32-45  size        began to wait, ms of the monotonic clock 32 | tokens 32

@@ -8,7 +8,7 @@ use super::waiter::{Sleeper, Waiter};
 use super::waiters::{LOOK, State, Waiters, check_process};
 use crate::algorithm::record::waited::Unserved;
 use crate::error::AcquireError;
-use crate::frontend::Permit;
+use crate::frontend::Batch;
 use crate::shm::{clock, futex};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,7 +19,7 @@ impl Waiters {
         &self,
         waiter: Waiter,
         mut go_on: impl FnMut() -> bool,
-    ) -> Result<Permit, AcquireError> {
+    ) -> Result<Batch, AcquireError> {
         let membership = waiter.frontend.membership();
         check_process(membership)?;
         let (table, slot) = (membership.table().clone(), membership.slot());

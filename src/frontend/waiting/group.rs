@@ -33,7 +33,7 @@ impl Group {
         if let (Some(place), Some(first)) = (self.place, self.first()) {
             let head = Head {
                 tag: first.tag(),
-                engines: self.engines,
+                engines: self.engines.needing(first.count),
                 size: Size::new(first.tokens(), first.since),
             };
             queue.publish(slot, place, head);

@@ -6,11 +6,11 @@ mod task;
 mod waiter;
 mod waiters;
 
-pub use task::Acquire;
+pub use task::{Acquire, AcquireMany};
 pub(crate) use waiters::Waiters;
 
 use crate::error::{AcquireError, RouteError};
-use crate::frontend::{Frontend, Permit, Request};
+use crate::frontend::{Batch, Frontend, Permit, Request};
 use crate::shm::clock;
 use std::time::{Duration, Instant};
 use waiter::{Sleeper, Waiter};
@@ -71,11 +71,60 @@ impl Frontend {
         timeout: Duration,
         go_on: impl FnMut() -> bool,
     ) -> Result<Permit, AcquireError> {
-        if let Some(result) = self.acquire_at_once(request, timeout.is_zero()) {
+        let batch = self.acquire_batch(1, request, timeout, go_on)?;
+        Ok(batch.first)
+    }
+
+    /// Places `count` requests that are alike, as [`route_many_with`](Self::route_many_with) does, and if there is no place
+    /// for all of them, waits for that.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), headcount::Error> {
+    /// use headcount::{Engine, Request, Table};
+    /// use std::time::Duration;
+    /// let engine = Engine::named("a").max_in_flight(4);
+    /// let table = Table::options().engine(engine).max_waiting(100).memfd()?;
+    /// let frontend = table.join()?;
+    /// let request = Request::new().pin(0); // all on one engine
+    /// let permits = frontend.acquire_many(3, &request, Duration::from_secs(1)).unwrap();
+    /// assert_eq!(permits.len(), 3);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// They wait as one request, which counts once in the queue, and hold no place before they have all. When they come
+    /// first, places that fall free on their engines are kept for them, so that others do not starve them: pin them
+    /// to an engine, and the others use the rest meanwhile. To their tenant they cost as much as one by one.
+    ///
+    /// While places are kept on more engines than one, or more than 128 on one, a request that comes next and could go
+    /// elsewhere may be woken up to 50 ms late.
+    ///
+    /// # Errors
+    /// As [`acquire`](Self::acquire).
+    pub fn acquire_many(
+        &self,
+        count: usize,
+        request: &Request<'_>,
+        timeout: Duration,
+    ) -> Result<Vec<Permit>, AcquireError> {
+        if count == 0 {
+            return Ok(self.route_many_with(0, request)?);
+        }
+        let batch = self.acquire_batch(count, request, timeout, || true)?;
+        Ok(batch.into())
+    }
+
+    fn acquire_batch(
+        &self,
+        count: usize,
+        request: &Request<'_>,
+        timeout: Duration,
+        go_on: impl FnMut() -> bool,
+    ) -> Result<Batch, AcquireError> {
+        if let Some(result) = self.acquire_at_once(count, request, timeout.is_zero()) {
             return result;
         }
         let deadline = clock::now().saturating_add(clock::in_nanoseconds(timeout));
-        let waiter = Waiter::new(self, request, deadline, Sleeper::thread());
+        let waiter = Waiter::new(self, count, request, deadline, Sleeper::thread());
         self.waiters().wait(waiter, go_on)
     }
 
@@ -104,22 +153,38 @@ impl Frontend {
         Acquire::new(self, request, deadline)
     }
 
+    /// Places `count` requests that are alike, as [`acquire_many`](Self::acquire_many) does, without blocking the
+    /// thread: see [`acquire_async`](Self::acquire_async).
+    ///
+    /// # Errors
+    /// As [`acquire_async`](Self::acquire_async).
+    pub fn acquire_many_async(
+        &self,
+        count: usize,
+        request: &Request<'_>,
+        deadline: Instant,
+    ) -> AcquireMany {
+        AcquireMany::new(self, count, request, deadline)
+    }
+
     fn waiters(&self) -> &std::sync::Arc<Waiters> {
         self.membership.waiters()
     }
 
-    /// Places a request if it need not wait, or cannot be placed by waiting. `None`: it has to wait.
+    /// Places requests if they need not wait, or cannot be placed by waiting. `None`: they have to wait.
     fn acquire_at_once(
         &self,
+        count: usize,
         request: &Request<'_>,
         is_late: bool,
-    ) -> Option<Result<Permit, AcquireError>> {
-        let mut placed = self.place(request);
+    ) -> Option<Result<Batch, AcquireError>> {
+        let place = || self.place_batch(count, request, || self.place(request));
+        let mut placed = place();
         if can_wait(&placed) && self.membership.reap_if_due() {
-            placed = self.place(request);
+            placed = place();
         }
         match placed {
-            Ok(permit) => Some(Ok(permit)),
+            Ok(batch) => Some(Ok(batch)),
             Err(_) if can_wait(&placed) => is_late.then_some(Err(AcquireError::WaitedTooLong {
                 waited: Duration::ZERO,
             })),
@@ -132,6 +197,6 @@ impl Frontend {
 }
 
 /// Whether a request that was not placed may be placed by waiting.
-fn can_wait(placed: &Result<Permit, RouteError>) -> bool {
+fn can_wait(placed: &Result<Batch, RouteError>) -> bool {
     matches!(placed, Err(RouteError::Saturated { passes: true, .. }))
 }

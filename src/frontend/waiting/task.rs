@@ -4,7 +4,7 @@ use super::waiter::{OwnedRequest, Sleeper, Waiter};
 use super::waiters::{LOOK, Waiters, check_process};
 use crate::algorithm::record::waited::Unserved;
 use crate::error::AcquireError;
-use crate::frontend::{Frontend, Permit, Request};
+use crate::frontend::{Batch, Frontend, Permit, Request};
 use crate::shm::{clock, futex};
 use std::fmt;
 use std::future::Future;
@@ -16,8 +16,18 @@ use std::time::{Duration, Instant};
 
 /// A request that gets a place; from [`Frontend::acquire_async`].
 #[must_use = "a future does nothing until it is polled"]
-pub struct Acquire {
+#[derive(Debug)]
+pub struct Acquire(Wait);
+
+/// Requests that get places together; from [`Frontend::acquire_many_async`].
+#[must_use = "a future does nothing until it is polled"]
+#[derive(Debug)]
+pub struct AcquireMany(Wait);
+
+struct Wait {
     frontend: Frontend,
+    /// How many requests wait together.
+    count: usize,
     deadline: u64,
     progress: Progress,
 }
@@ -28,14 +38,14 @@ enum Progress {
     Done,
 }
 
-impl fmt::Debug for Acquire {
+impl fmt::Debug for Wait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let progress = match self.progress {
             Progress::New(_) => "not polled yet",
             Progress::Waits(_) => "waits",
             Progress::Done => "done",
         };
-        f.debug_struct("Acquire")
+        f.debug_struct("Wait")
             .field("frontend", &self.frontend)
             .field("progress", &progress)
             .finish_non_exhaustive()
@@ -44,9 +54,49 @@ impl fmt::Debug for Acquire {
 
 impl Acquire {
     pub(super) fn new(frontend: &Frontend, request: &Request<'_>, deadline: Instant) -> Self {
+        Self(Wait::new(frontend, 1, request, deadline))
+    }
+}
+
+impl AcquireMany {
+    pub(super) fn new(
+        frontend: &Frontend,
+        count: usize,
+        request: &Request<'_>,
+        deadline: Instant,
+    ) -> Self {
+        Self(Wait::new(frontend, count, request, deadline))
+    }
+}
+
+impl Future for Acquire {
+    type Output = Result<Permit, AcquireError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.0.poll(context).map_ok(|batch| batch.first)
+    }
+}
+
+impl Future for AcquireMany {
+    type Output = Result<Vec<Permit>, AcquireError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let wait = &mut self.0;
+        if let (0, Progress::New(request)) = (wait.count, &wait.progress) {
+            let none = request.with(|request| wait.frontend.route_many_with(0, request));
+            wait.progress = Progress::Done;
+            return Poll::Ready(Ok(none?));
+        }
+        wait.poll(context).map_ok(Vec::from)
+    }
+}
+
+impl Wait {
+    fn new(frontend: &Frontend, count: usize, request: &Request<'_>, deadline: Instant) -> Self {
         let left = deadline.saturating_duration_since(Instant::now());
         Self {
             frontend: frontend.clone(),
+            count,
             deadline: clock::now().saturating_add(clock::in_nanoseconds(left)),
             progress: Progress::New(OwnedRequest::of(request)),
         }
@@ -57,15 +107,16 @@ impl Acquire {
         &mut self,
         request: &OwnedRequest,
         context: &Context<'_>,
-    ) -> Option<Result<Permit, AcquireError>> {
+    ) -> Option<Result<Batch, AcquireError>> {
+        let (frontend, count) = (&self.frontend, self.count);
         let is_late = clock::now() >= self.deadline;
-        let at_once = request.with(|request| self.frontend.acquire_at_once(request, is_late));
+        let at_once = request.with(|request| frontend.acquire_at_once(count, request, is_late));
         if at_once.is_some() {
             return at_once;
         }
         let sleeper = Sleeper::Task(Mutex::new(context.waker().clone()));
         let waiter =
-            request.with(|request| Waiter::new(&self.frontend, request, self.deadline, sleeper));
+            request.with(|request| Waiter::new(frontend, count, request, self.deadline, sleeper));
         let waiter = Arc::new(waiter);
         if let Err(error) = self.frontend.waiters().wait_as_task(&waiter) {
             return Some(Err(error));
@@ -76,12 +127,8 @@ impl Acquire {
         }
         outcome
     }
-}
 
-impl Future for Acquire {
-    type Output = Result<Permit, AcquireError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Batch, AcquireError>> {
         let progress = std::mem::replace(&mut self.progress, Progress::Done);
         let outcome = match progress {
             Progress::New(request) => self.begin(&request, context),
@@ -107,7 +154,7 @@ impl Future for Acquire {
     }
 }
 
-impl Drop for Acquire {
+impl Drop for Wait {
     fn drop(&mut self) {
         let Progress::Waits(waiter) = &self.progress else {
             return;

@@ -2,7 +2,7 @@
 
 use crate::algorithm::queue::order::{EngineSet, Tag};
 use crate::error::AcquireError;
-use crate::frontend::{Frontend, Permit, Request};
+use crate::frontend::{Batch, Frontend, Request};
 use crate::shm::clock;
 use crate::table::engine_id::EngineId;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,8 @@ use std::time::Duration;
 pub(super) struct Waiter {
     pub(super) frontend: Frontend,
     request: OwnedRequest,
+    /// How many such requests wait together, to be placed together.
+    pub(super) count: usize,
     /// The engines that it may go to, as others see them.
     pub(super) engines: EngineSet,
     /// Its place in the order of this process, among equal tags.
@@ -24,7 +26,7 @@ pub(super) struct Waiter {
     pub(super) deadline: u64,
     pub(super) sleeper: Sleeper,
     tag: AtomicU64,
-    outcome: Mutex<Option<Result<Permit, AcquireError>>>,
+    outcome: Mutex<Option<Result<Batch, AcquireError>>>,
 }
 
 /// A request that borrows nothing.
@@ -75,6 +77,7 @@ impl Sleeper {
 impl Waiter {
     pub(super) fn new(
         frontend: &Frontend,
+        count: usize,
         request: &Request<'_>,
         deadline: u64,
         sleeper: Sleeper,
@@ -84,6 +87,7 @@ impl Waiter {
             frontend: frontend.clone(),
             engines: request.engine_set(),
             request: OwnedRequest::of(request),
+            count,
             // Relaxed: only has to be another number each time.
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             since: clock::now(),
@@ -110,7 +114,9 @@ impl Waiter {
     pub(super) fn draw(&self) {
         let Request { tenant, share, .. } = self.request.request;
         let queue = self.frontend.table().queue();
-        let tag = queue.draw(self.class(), tenant, self.tokens(), share as f32);
+        // Requests that wait together cost their tenant as much as one by one.
+        let weight = share as f32 / self.count as f32;
+        let tag = queue.draw(self.class(), tenant, self.tokens(), weight);
         // Relaxed, and below: written and read under the lock of its process's waiters.
         (self.tag).store(bytemuck::cast(tag), Ordering::Relaxed);
     }
@@ -128,7 +134,7 @@ impl Waiter {
         Duration::from_nanos(now.saturating_sub(self.since))
     }
 
-    pub(super) fn set_outcome(&self, outcome: Result<Permit, AcquireError>) {
+    pub(super) fn set_outcome(&self, outcome: Result<Batch, AcquireError>) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
     }
 
@@ -146,7 +152,7 @@ impl Waiter {
     }
 
     /// Takes the outcome, if there is one. It is taken once.
-    pub(super) fn take_outcome(&self) -> Option<Result<Permit, AcquireError>> {
+    pub(super) fn take_outcome(&self) -> Option<Result<Batch, AcquireError>> {
         (self.outcome.lock().unwrap_or_else(PoisonError::into_inner)).take()
     }
 }

@@ -13,7 +13,7 @@ use crate::algorithm::queue::Bound;
 use crate::algorithm::queue::order::Key;
 use crate::algorithm::record::waited::Unserved;
 use crate::error::{AcquireError, RouteError};
-use crate::frontend::Permit;
+use crate::frontend::Batch;
 use crate::frontend::membership::Membership;
 use crate::frontend::operation::Operation;
 use crate::shm::clock;
@@ -155,10 +155,15 @@ impl State {
                 tag: waiter.tag(),
                 slot,
             };
-            let placed = waiter.with_request(|request| waiter.frontend.place_in_turn(request, key));
+            let frontend = &waiter.frontend;
+            let placed = waiter.with_request(|request| {
+                frontend.place_batch(waiter.count, request, || {
+                    frontend.place_in_turn(request, key)
+                })
+            });
             match placed {
                 Err(RouteError::Saturated { passes: true, .. }) => return false,
-                Ok(permit) => self.end(membership, waiter, Ok(permit)),
+                Ok(batch) => self.end(membership, waiter, Ok(batch)),
                 Err(error) => {
                     waiter.frontend.count_refusal(error);
                     self.end(membership, waiter, Err(error.into()));
@@ -173,7 +178,7 @@ impl State {
         &mut self,
         membership: &Membership,
         waiter: &Arc<Waiter>,
-        outcome: Result<Permit, AcquireError>,
+        outcome: Result<Batch, AcquireError>,
     ) {
         let now = clock::now();
         let (table, slot) = (membership.table(), membership.slot());

@@ -65,7 +65,7 @@
 //!  heads         S of 384               0-13  tag                   class 2 | start, 0 for no head: 62
 //!                                         14  wake                  count 64
 //!                                         15  woken at              ns of the monotonic clock 64
-//!                                      16-29  engines               0 (1) | only one 1 | how many 3 | 0 (7) | four engines 52
+//!                                      16-29  engines               0 (1) | only one 1 | how many 3 | places but one 7 | four engines 52
 //!                                      30-31  padding
 //!                                      32-45  size                  since, ms of the monotonic clock 32 | tokens 32
 //!                                      46-47  padding
