@@ -3,6 +3,7 @@
 use super::open::TableFile;
 use crate::algorithm::primitive::{Atomic, Ordering, fence_after_swap};
 use crate::algorithm::word::Word;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 /// The word that counts all requests that wait, found once and not at each look.
@@ -38,3 +39,7 @@ impl Awaited {
         self.is_so()
     }
 }
+
+// A panic leaves the table as a death at that place would, and better: what it was holding is dropped.
+impl UnwindSafe for Awaited {}
+impl RefUnwindSafe for Awaited {}
