@@ -73,6 +73,39 @@ fn places_are_kept_for_those_who_come_first_and_others_use_the_rest() {
     assert_eq!((in_flight(&table), waiting(&table)), (vec![0, 0], 0));
 }
 
+/// Two need two places, one is free for them, and another is kept for others.
+#[test]
+fn those_that_have_not_enough_places_sleep() {
+    let table = table();
+    let frontend = table.join().unwrap();
+    let (mut four, one) = fill(&frontend);
+    thread::scope(|scope| {
+        let join = || table.join().unwrap();
+        let (together, anywhere) = (join(), join());
+        let here = Request::new().pin(0);
+        let three = scope.spawn(move || together.acquire_many(3, &here, LONG).unwrap());
+        comes_to_wait(&table, 1);
+        let two = scope.spawn(move || anywhere.acquire_many(2, &Request::new(), LONG).unwrap());
+        comes_to_wait(&table, 2);
+        four.truncate(3);
+        drop(one);
+        let before = processor_time();
+        thread::sleep(Duration::from_millis(500));
+        let used = processor_time() - before;
+        assert!(used < Duration::from_millis(100), "{used:?} of 500 ms");
+        assert_eq!((in_flight(&table), waiting(&table)), (vec![3, 0], 2));
+        four.truncate(1);
+        drop(three.join().unwrap());
+        assert_eq!(two.join().unwrap().len(), 2);
+    });
+}
+
+/// The processor time of this process.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 #[test]
 fn they_are_one_request_of_the_queue_and_so_many_of_their_tenant() {
     let table = table();

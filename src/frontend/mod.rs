@@ -60,6 +60,15 @@ pub(crate) struct Batch {
     others: Vec<Permit>,
 }
 
+impl From<Permit> for Batch {
+    fn from(first: Permit) -> Self {
+        Self {
+            first,
+            others: Vec::new(),
+        }
+    }
+}
+
 impl From<Batch> for Vec<Permit> {
     fn from(batch: Batch) -> Self {
         let mut permits = batch.others;
@@ -296,34 +305,49 @@ impl Frontend {
         if !self.membership.awaited().is_so() {
             return self.place_behind(request, &[]);
         }
+        let batch = self.place_batch(1, request)?;
+        Ok(batch.first)
+    }
+
+    /// Places so many requests that are alike, or none, behind those that wait.
+    fn place_batch(&self, count: usize, request: &Request<'_>) -> Result<Batch, RouteError> {
+        if !self.membership.awaited().is_so() {
+            return self.place_batch_behind(count, request, &[]);
+        }
         let last = Key {
             tag: Tag::last_of(request.class.into()),
             slot: usize::MAX,
         };
-        self.place_in_turn(request, last)
+        self.place_in_turn(count, request, last)
     }
 
-    /// Places a request where no request comes first that waits and has a smaller key.
-    fn place_in_turn(&self, request: &Request<'_>, key: Key) -> Result<Permit, RouteError> {
+    /// Places so many requests that are alike, or none, where no request comes first that waits and has a smaller key.
+    fn place_in_turn(
+        &self,
+        count: usize,
+        request: &Request<'_>,
+        key: Key,
+    ) -> Result<Batch, RouteError> {
         let now = clock::now_coarse();
         match (self.table().queue()).turn(key, request.engine_set(), now) {
-            Turn::Ahead { but } => self.place_behind(request, &but),
+            Turn::Ahead { but } => self.place_batch_behind(count, request, &but),
             Turn::Behind => Err(Chooser::new(self.table(), &self.key, request).behind_all()),
         }
     }
 
-    /// Places so many requests that are alike, each by `place`, or none: one by one, after a look whether there is room
-    /// for all.
-    fn place_batch(
+    /// Places so many requests that are alike on any engines but those on which others come first: one by one, after a look
+    /// whether there is room for all.
+    fn place_batch_behind(
         &self,
         count: usize,
         request: &Request<'_>,
-        place: impl Fn() -> Result<Permit, RouteError>,
+        others: &[EngineSet],
     ) -> Result<Batch, RouteError> {
         if count > 1 {
-            request.check()?;
-            Chooser::new(self.table(), &self.key, request).check_room(count)?;
+            let chooser = Chooser::new(self.table(), &self.key, request).behind(others);
+            chooser.check_room(count)?;
         }
+        let place = || self.place_behind(request, others);
         let first = place()?;
         let others = (1..count).map(|_| place()).collect::<Result<_, _>>()?;
         Ok(Batch { first, others })

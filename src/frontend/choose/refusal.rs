@@ -161,7 +161,8 @@ impl Chooser<'_> {
             When::Now => word.is_active(),
             When::Idle => word.state() != RowState::Removed,
         };
-        if !takes || self.is_excluded(engine) {
+        let is_kept = when == When::Now && self.is_behind(engine);
+        if !takes || is_kept || self.is_excluded(engine) {
             return Room::new(0, 0, 0);
         }
         let (requests, tokens) = match when {

@@ -178,7 +178,10 @@ impl Frontend {
         request: &Request<'_>,
         is_late: bool,
     ) -> Option<Result<Batch, AcquireError>> {
-        let place = || self.place_batch(count, request, || self.place(request));
+        let place = || match count {
+            1 => self.place(request).map(Batch::from),
+            _ => (request.check()).and_then(|()| self.place_batch(count, request)),
+        };
         let mut placed = place();
         if can_wait(&placed) && self.membership.reap_if_due() {
             placed = place();

@@ -156,11 +156,8 @@ impl State {
                 slot,
             };
             let frontend = &waiter.frontend;
-            let placed = waiter.with_request(|request| {
-                frontend.place_batch(waiter.count, request, || {
-                    frontend.place_in_turn(request, key)
-                })
-            });
+            let placed =
+                waiter.with_request(|request| frontend.place_in_turn(waiter.count, request, key));
             match placed {
                 Err(RouteError::Saturated { passes: true, .. }) => return false,
                 Ok(batch) => self.end(membership, waiter, Ok(batch)),
