@@ -10,6 +10,7 @@ mod everything;
 mod forever;
 mod forked;
 mod passed;
+mod queueing;
 mod reaping;
 
 use churn::{Churn, Work};
@@ -18,7 +19,7 @@ use headcount::{
     Deployment, Engine, EngineStats, Error, Frontend, Options, Permit, Publisher, Reaper, Request,
     RouteError, Table,
 };
-use headcount_tests::{ForkedAmid, Task, at};
+use headcount_tests::{ForkedAmid, Task, Waited, at, monotonic_ns};
 use serde::Serialize;
 use serde_json::Value;
 use std::io::{BufRead, Write};
@@ -119,6 +120,29 @@ impl Actor {
             }
             Task::SetTokens { tokens } => return answer(self.set_tokens(tokens)?),
             Task::FinishAll => self.permits.clear(),
+            Task::FinishOne => {
+                let now = monotonic_ns();
+                drop(self.permits.remove(0));
+                return answer(now);
+            }
+            Task::Acquire { ask, milliseconds } => {
+                let timeout = Duration::from_millis(milliseconds);
+                let (table, frontend) = (self.table()?, self.frontend()?);
+                let (waited, permit) = ask.with(table, |request| {
+                    Waited::by(|| frontend.acquire(request, timeout))
+                });
+                self.permits.extend(permit);
+                return answer(waited);
+            }
+            Task::AcquireAll {
+                asks,
+                milliseconds,
+                held_for,
+            } => {
+                let timeout = Duration::from_millis(milliseconds);
+                let held_for = Duration::from_millis(held_for);
+                return answer(queueing::all(self.frontend()?, asks, timeout, held_for));
+            }
             Task::Held => return answer(self.count(&self.permits, |_| 1)?),
             Task::HeldTokens => return answer(self.count(&self.permits, Permit::tokens)?),
             Task::BreakTies { requests } => {

@@ -11,6 +11,7 @@ mod race;
 mod random;
 mod traced;
 mod tracee;
+mod waiting;
 
 pub use actor::{
     Actor, Answer, CameAndWent, CoreDump, ForkedAmid, ForkedUse, Task, WorkDone, held, held_tokens,
@@ -26,6 +27,7 @@ pub use race::{Raced, Rounds, at, monotonic_ns, race};
 pub use random::Random;
 pub use traced::{Traced, reaper_half_way};
 pub use tracee::Tracee;
+pub use waiting::{Ask, Refused, Waited, waiting};
 
 use headcount::{EngineId, Options, Table};
 use std::ops::Deref;

@@ -8,6 +8,7 @@ pub use task::{Answer, CameAndWent, CoreDump, ForkedAmid, ForkedUse, Task, WorkD
 
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -110,6 +111,11 @@ impl Actor {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("the output closes");
         assert_eq!(line, "", "the program has gone");
+    }
+
+    /// The pipe by which it answers.
+    pub(crate) fn output_fd(&self) -> RawFd {
+        self.output.get_ref().as_raw_fd()
     }
 
     /// The process.

@@ -1,5 +1,6 @@
 //! The tasks of an actor, and its answers. A test and its actors exchange them as JSON, one value a line.
 
+use crate::waiting::Ask;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -30,6 +31,16 @@ pub enum Task {
     SetTokens { tokens: u32 },
     /// Finish all requests.
     FinishAll,
+    /// Finish the oldest request.
+    FinishOne,
+    /// Acquire a place for a request.
+    Acquire { ask: Ask, milliseconds: u64 },
+    /// Acquire a place for each request, by a thread each, and finish each after it was held for so long.
+    AcquireAll {
+        asks: Vec<Ask>,
+        milliseconds: u64,
+        held_for: u64,
+    },
     /// Count the permits.
     Held,
     /// Add up the tokens of the permits.
