@@ -17,6 +17,9 @@ pub struct Tracee<R> {
     reports: PhantomData<R>,
 }
 
+/// A system call that changes nothing, and that nothing else makes.
+const MARK: libc::c_long = libc::SYS_getppid;
+
 /// Where `PTRACE_PEEKUSER` finds it.
 #[cfg(target_arch = "x86_64")]
 const INSTRUCTION_POINTER: u64 = std::mem::offset_of!(libc::user_regs_struct, rip) as u64;
@@ -155,6 +158,53 @@ impl<R: Serialize + DeserializeOwned> Tracee<R> {
             self.ended = true;
         }
         Ok(())
+    }
+
+    /// Marks a moment of the operation, in the child, for [`marked_calls`](Self::marked_calls).
+    pub fn mark() {
+        // SAFETY: asks for a number. No code that is traced makes this call.
+        unsafe { libc::syscall(MARK) };
+    }
+
+    /// Lets the child go on to the end of its operation, and returns the system calls between its two
+    /// [marks](Self::mark).
+    pub fn marked_calls(&mut self) -> io::Result<Vec<libc::c_long>> {
+        const SYSTEM_CALL: i32 = libc::SIGTRAP | 0x80;
+        let options = libc::PTRACE_O_TRACESYSGOOD as usize;
+        // SAFETY: the child is ours, traced and stopped; this touches no memory.
+        if unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, self.pid, 0, options) } == -1 {
+            return Err(io::Error::last_os_error());
+        }
+        let mut calls = Vec::new();
+        while !self.ended {
+            self.go(libc::PTRACE_SYSCALL)?;
+            match self.wait()? {
+                SYSTEM_CALL => calls.extend(self.system_call()?),
+                libc::SIGSTOP => self.ended = true,
+                other => return Err(stopped_by(other)),
+            }
+        }
+        match *calls.split(|call| *call == MARK).collect::<Vec<_>>() {
+            [_, marked, _] => Ok(marked.to_vec()),
+            _ => Err(io::Error::other("the child has not marked two moments")),
+        }
+    }
+
+    /// The number of the system call at whose entry the child has stopped. `None`: it has stopped at the end of one.
+    fn system_call(&self) -> io::Result<Option<libc::c_long>> {
+        // SAFETY: a C structure of integers, of which zeros are a value.
+        let mut info: libc::ptrace_syscall_info = unsafe { std::mem::zeroed() };
+        let (request, size) = (libc::PTRACE_GET_SYSCALL_INFO, size_of_val(&info));
+        // SAFETY: the child is ours, traced and stopped; this writes at most `size` bytes, into the structure.
+        let got = unsafe { libc::ptrace(request, self.pid, size, &raw mut info) };
+        if got <= 0 {
+            return Err(io::Error::last_os_error());
+        }
+        if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {
+            return Ok(None);
+        }
+        // SAFETY: the kernel has just said that it is this one of the variants.
+        Ok(Some(unsafe { info.u.entry }.nr as libc::c_long))
     }
 
     /// Lets the child end its operation, and returns its report. To be called once.

@@ -4,9 +4,11 @@
 
 mod bounds;
 mod cancels;
+mod cost;
 mod deaths;
 mod order;
 mod places;
+mod shares;
 
 use headcount::{Engine, Frontend, Options, Permit, Table};
 use headcount_tests::{TestTable, waiting};
