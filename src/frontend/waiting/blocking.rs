@@ -4,7 +4,7 @@
 //! words of their own until the leader, or another thread that looks, has an outcome for them. When the leader leaves,
 //! the thread of the request that comes next takes its place.
 
-use super::waiter::{Sleeper, Waiter};
+use super::waiter::{Sleeper, Waiter, handed_out};
 use super::waiters::{LOOK, State, Waiters, check_process};
 use crate::algorithm::record::waited::Unserved;
 use crate::error::AcquireError;
@@ -33,7 +33,7 @@ impl Waiters {
         loop {
             if let Some(outcome) = waiter.take_outcome() {
                 Self::release(state);
-                return outcome;
+                return handed_out(outcome);
             }
             let now = clock::now();
             if waiter.is_late(now) {

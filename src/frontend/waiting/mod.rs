@@ -47,8 +47,8 @@ impl Frontend {
     /// microseconds of work at each end of it, and a look every 50 ms (10 ms for the second in line). A process that is
     /// stopped while it comes first is passed over after 10 ms and keeps its turn.
     ///
-    /// A [custom policy](crate::Policy::custom) is called while other threads of this process that wait are held up. Its
-    /// code must not call `acquire` itself.
+    /// A [custom policy](crate::Policy::custom) is called while other threads of this process that wait are held up, and
+    /// by any of them. Its code must not call `acquire` itself. If it panics, the panic ends the call that has this policy.
     ///
     /// # Errors
     /// [`AcquireError`].

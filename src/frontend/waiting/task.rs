@@ -1,6 +1,6 @@
 //! Tasks that wait, and the one thread that waits for all of them.
 
-use super::waiter::{OwnedRequest, Sleeper, Waiter};
+use super::waiter::{OwnedRequest, Sleeper, Waiter, handed_out};
 use super::waiters::{LOOK, Waiters, check_process};
 use crate::algorithm::record::waited::Unserved;
 use crate::error::AcquireError;
@@ -125,7 +125,7 @@ impl Wait {
         if outcome.is_none() {
             self.progress = Progress::Waits(waiter);
         }
-        outcome
+        outcome.map(handed_out)
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Batch, AcquireError>> {
@@ -146,7 +146,7 @@ impl Wait {
                 if outcome.is_none() {
                     self.progress = Progress::Waits(waiter);
                 }
-                outcome
+                outcome.map(handed_out)
             }
             Progress::Done => panic!("`Acquire` was polled after it was done"),
         };

@@ -5,9 +5,11 @@ use crate::error::AcquireError;
 use crate::frontend::{Batch, Frontend, Request};
 use crate::shm::clock;
 use crate::table::engine_id::EngineId;
+use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::task::Waker;
+use std::thread;
 use std::time::Duration;
 
 /// One request that waits, for its caller and for all threads of its process that look for places.
@@ -26,7 +28,16 @@ pub(super) struct Waiter {
     pub(super) deadline: u64,
     pub(super) sleeper: Sleeper,
     tag: AtomicU64,
-    outcome: Mutex<Option<Result<Batch, AcquireError>>>,
+    outcome: Mutex<Option<Outcome>>,
+}
+
+/// What has become of a request. `Err`: its custom policy has panicked, in the thread that looked for a place.
+pub(super) type Outcome = thread::Result<Result<Batch, AcquireError>>;
+
+/// Returns an outcome to the caller whose request it is, or goes on with the panic of the caller's own policy. The
+/// lock of the waiters is free.
+pub(super) fn handed_out(outcome: Outcome) -> Result<Batch, AcquireError> {
+    outcome.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 /// A request that borrows nothing.
@@ -134,7 +145,7 @@ impl Waiter {
         Duration::from_nanos(now.saturating_sub(self.since))
     }
 
-    pub(super) fn set_outcome(&self, outcome: Result<Batch, AcquireError>) {
+    pub(super) fn set_outcome(&self, outcome: Outcome) {
         *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(outcome);
     }
 
@@ -152,7 +163,7 @@ impl Waiter {
     }
 
     /// Takes the outcome, if there is one. It is taken once.
-    pub(super) fn take_outcome(&self) -> Option<Result<Batch, AcquireError>> {
+    pub(super) fn take_outcome(&self) -> Option<Outcome> {
         (self.outcome.lock().unwrap_or_else(PoisonError::into_inner)).take()
     }
 }

@@ -7,17 +7,17 @@
 //! The lock of this state comes before that of a lane. No code of the user's runs under it but a custom policy.
 
 use super::group::Groups;
-use super::waiter::{Sleeper, Waiter};
+use super::waiter::{Outcome, Sleeper, Waiter};
 use crate::algorithm::lifetime::retired::Retire;
 use crate::algorithm::queue::Bound;
 use crate::algorithm::queue::order::Key;
 use crate::algorithm::record::waited::Unserved;
 use crate::error::{AcquireError, RouteError};
-use crate::frontend::Batch;
 use crate::frontend::membership::Membership;
 use crate::frontend::operation::Operation;
 use crate::shm::clock;
 use std::mem;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub(super) struct State {
 
 impl Waiters {
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic of a custom policy leaves nothing half-done.
+        // No code that may panic runs under it: a panic of a custom policy is caught.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -155,38 +155,39 @@ impl State {
                 tag: waiter.tag(),
                 slot,
             };
-            let frontend = &waiter.frontend;
-            let placed =
-                waiter.with_request(|request| frontend.place_in_turn(waiter.count, request, key));
-            match placed {
-                Err(RouteError::Saturated { passes: true, .. }) => return false,
-                Ok(batch) => self.end(membership, waiter, Ok(batch)),
-                Err(error) => {
+            let place = || {
+                let frontend = &waiter.frontend;
+                waiter.with_request(|request| frontend.place_in_turn(waiter.count, request, key))
+            };
+            // A panic of a custom policy is its caller's: this thread may be another one, which looks on for the rest.
+            let outcome = match panic::catch_unwind(AssertUnwindSafe(place)) {
+                Ok(Err(RouteError::Saturated { passes: true, .. })) => return false,
+                Ok(Ok(batch)) => Ok(Ok(batch)),
+                Ok(Err(error)) => {
                     waiter.frontend.count_refusal(error);
-                    self.end(membership, waiter, Err(error.into()));
+                    Ok(Err(error.into()))
                 }
-            }
+                Err(panic) => Err(panic),
+            };
+            self.end(membership, waiter, outcome);
             true
         })
     }
 
     /// Takes a request out that waits, and gives it its outcome.
-    fn end(
-        &mut self,
-        membership: &Membership,
-        waiter: &Arc<Waiter>,
-        outcome: Result<Batch, AcquireError>,
-    ) {
+    fn end(&mut self, membership: &Membership, waiter: &Arc<Waiter>, outcome: Outcome) {
         let now = clock::now();
         let (table, slot) = (membership.table(), membership.slot());
         let waited = &table.mapping().waited()[slot];
         match &outcome {
-            Ok(_) => {
+            Ok(Ok(_)) => {
                 table.queue().served(waiter.tag(), now);
                 waited.count_served(now.saturating_sub(waiter.since));
             }
-            Err(AcquireError::WaitedTooLong { .. }) => waited.count_unserved(Unserved::TimedOut),
-            Err(_) => waited.count_unserved(Unserved::Cancelled),
+            Ok(Err(AcquireError::WaitedTooLong { .. })) => {
+                waited.count_unserved(Unserved::TimedOut)
+            }
+            Ok(Err(_)) | Err(_) => waited.count_unserved(Unserved::Cancelled),
         }
         self.take_out(membership, waiter);
         waiter.set_outcome(outcome);
@@ -247,7 +248,7 @@ impl State {
             self.end(
                 membership,
                 waiter,
-                Err(AcquireError::WaitedTooLong { waited }),
+                Ok(Err(AcquireError::WaitedTooLong { waited })),
             );
         }
         let left = self.groups.all().filter(is_task);
