@@ -4,11 +4,14 @@
 
 mod bounds;
 mod cancels;
+mod children;
 mod cost;
 mod deaths;
+mod errors;
 mod order;
 mod places;
 mod shares;
+mod tasks;
 
 use headcount::{Engine, Frontend, Options, Permit, Table};
 use headcount_tests::{TestTable, waiting};
