@@ -25,7 +25,9 @@
 //! # Who is passed over
 //!
 //! A frontend that has not answered a wake-up for [`PATIENCE`] is stopped or dead. Its heads hold no other back until it
-//! answers. It keeps its tags, so it comes first again when it goes on.
+//! answers. It keeps its tags, so it comes first again when it goes on. A process that finds a place free, and others in
+//! line for it, wakes all of them: a finish woke only the first one, which may have been passed over since, and
+//! the next ones may be stopped, too.
 //!
 //! # Deaths
 //!
@@ -385,11 +387,11 @@ impl<'a> Queue<'a> {
         Turn::Ahead { but }
     }
 
-    /// How many other frontends have a head that comes before this one.
-    pub(crate) fn frontends_before(&self, mine: Key) -> usize {
+    /// How many other frontends that answer have a head that comes before this one.
+    pub(crate) fn frontends_before(&self, mine: Key, now: u64) -> usize {
         let mut before = 0;
         let mut last = mine.slot;
-        for (key, _) in self.all_heads().filter(|(key, _)| *key < mine) {
+        for (key, _) in self.heads_in_line(now).filter(|(key, _)| *key < mine) {
             if key.slot != last {
                 before += 1;
                 last = key.slot;

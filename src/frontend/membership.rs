@@ -106,7 +106,8 @@ impl Membership {
         (self.process.is_current()).then(|| self.lanes.enter())
     }
 
-    /// Reaps, unless this process did so a moment ago. True if that freed something.
+    /// Reaps, and wakes those that wait for a place which is free, unless this process did so a moment ago. True if that
+    /// freed something.
     #[cold]
     pub(crate) fn reap_if_due(&self) -> bool {
         const PAUSE: u64 = 10_000_000; // nanoseconds
@@ -117,7 +118,9 @@ impl Membership {
             return false;
         }
         self.last_reap.store(now, Ordering::Relaxed);
-        self.table.reap_unless_busy()
+        let has_freed = self.table.reap_unless_busy();
+        self.table.wake_those_in_line(self.slot);
+        has_freed
     }
 }
 

@@ -35,19 +35,34 @@ impl Table {
         is_own
     }
 
+    /// Wakes all frontends that wait, but that of slot `but`, if a place is free for one of them that answers. The first one
+    /// has been woken then, or is the next after one that was and has not answered. So all that do not answer are
+    /// passed over together. Returns whether there was such a place.
+    pub(crate) fn wake_those_in_line(&self, but: usize) -> bool {
+        let now = clock::now_coarse();
+        let next = self.queue().next_after(now);
+        let is_for_others = next.is_some_and(|slot| slot != but);
+        if is_for_others {
+            self.wake_all(now, but);
+        }
+        is_for_others
+    }
+
     /// Wakes all frontends that have waiting requests: engines have come, changed or gone.
     pub(crate) fn wake_waiting(&self) {
-        let queue = self.queue();
-        if !queue.is_awaited_after() {
+        if !self.queue().is_awaited_after() {
             return;
         }
-        let now = clock::now_coarse();
-        let mut last = None;
-        for (key, _) in queue.all_heads() {
-            if last != Some(key.slot) {
+        self.wake_all(clock::now_coarse(), usize::MAX);
+    }
+
+    fn wake_all(&self, now: u64, but: usize) {
+        let mut last = but;
+        for (key, _) in self.queue().all_heads() {
+            if key.slot != last && key.slot != but {
                 self.wake_at(key.slot, now);
             }
-            last = Some(key.slot);
+            last = key.slot;
         }
     }
 

@@ -177,6 +177,65 @@ fn q4_one_that_is_stopped_is_passed_over_and_keeps_its_turn() {
     assert!(median < MOST / 2, "{median:?}");
 }
 
+/// A finish wakes the first one only. The others have to be found out by those behind them.
+#[test]
+fn q4_several_that_are_stopped_are_passed_over_together() {
+    for kill in [false, true] {
+        let times = (0..10).map(|_| {
+            let table = TestTable::new(&places(1));
+            let (_own, held) = taken(&table, 1);
+            let mut first = spawn_all(table.path(), 4);
+            for actor in &mut first {
+                actor.begins_to_wait(&table, Ask::new());
+            }
+            let mut last = Actor::joined(table.path());
+            last.begins_to_wait(&table, Ask::new());
+            first.iter().for_each(Actor::stop);
+            let freed = monotonic_ns();
+            drop(held);
+            if kill {
+                first.drain(..).for_each(Actor::kill);
+            }
+            let waited: Waited = last.answer();
+            assert!(waited.outcome.is_ok(), "{waited:?}");
+            first.iter().for_each(Actor::resume);
+            waited.after(freed)
+        });
+        let what = ["four were stopped", "four were killed"][usize::from(kill)];
+        let median = shown(what, times.collect());
+        assert!(median < MOST, "{median:?}");
+    }
+}
+
+/// The same for a request that does not wait, while no process looks that waits.
+#[test]
+fn q4_several_that_are_stopped_hold_up_those_that_do_not_wait_for_their_turn_only() {
+    let table = TestTable::new(&places(1));
+    let (own, held) = taken(&table, 1);
+    let mut actors = spawn_all(table.path(), 3);
+    for actor in &mut actors {
+        actor.begins_to_wait(&table, Ask::new());
+    }
+    actors.iter().for_each(Actor::stop);
+    drop(held);
+    let freed = monotonic_ns();
+    let mut got = own.route();
+    while got.is_err() && monotonic_ns() - freed < 10_000_000_000 {
+        thread::sleep(Duration::from_millis(1));
+        got = own.route();
+    }
+    let took = Duration::from_nanos(monotonic_ns() - freed);
+    println!("{took:?}");
+    assert!(took > Duration::from_millis(5) && took < MOST, "{took:?}");
+    drop(got);
+    actors.iter().for_each(Actor::resume);
+    for actor in &mut actors {
+        assert!(actor.answer::<Waited>().outcome.is_ok());
+        actor.finish_one();
+    }
+    is_empty(&table);
+}
+
 /// A stopped process that has been passed over holds up no other for the second time.
 #[test]
 fn q4_one_that_stays_stopped_is_waited_for_once() {

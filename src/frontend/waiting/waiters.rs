@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// How often a request that waits looks by itself for a place.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
-/// How often it does so if one other frontend comes first, which may be stopped or dead.
+/// How often it does so if one other frontend comes first, which may be stopped or dead, or if a place is free for others.
 const SECOND_LOOK: Duration = Duration::from_millis(10);
 
 /// The requests of a frontend that wait.
@@ -139,10 +139,14 @@ impl State {
                 return LOOK;
             };
             let tag = first.tag();
-            let before = queue.frontends_before(Key { tag, slot });
+            let before = queue.frontends_before(Key { tag, slot }, clock::now_coarse());
+            let is_stalled = before > 0 && table.wake_those_in_line(slot);
             // The first one returns what dead frontends hold; the second one, should the first be dead.
             if before > 1 || !membership.reap_if_due() {
-                return if before == 1 { SECOND_LOOK } else { LOOK };
+                return match before == 1 || is_stalled {
+                    true => SECOND_LOOK,
+                    false => LOOK,
+                };
             }
         }
     }
