@@ -60,6 +60,11 @@ impl Gate {
         self.state.1.notify_all();
     }
 
+    /// Answers none from now on, and forgets those that have come.
+    pub(crate) fn close(&self) {
+        *self.state.0.lock().unwrap() = State::default();
+    }
+
     /// The requests that have come, by their paths.
     pub(crate) fn came(&self) -> Vec<String> {
         self.state.0.lock().unwrap().came.clone()

@@ -101,6 +101,15 @@ impl Stream {
         })
     }
 
+    /// Whether an answer begins, or the connection ends, within this time.
+    pub(crate) fn answers_within(&mut self, time: Duration) -> bool {
+        let connection = self.connection.get_ref();
+        connection.set_read_timeout(Some(time)).unwrap();
+        let answers = connection.peek(&mut [0]).is_ok();
+        connection.set_read_timeout(Some(PATIENCE)).unwrap();
+        answers
+    }
+
     /// The status of the answer; 0 if there is none.
     pub(crate) fn status(&mut self) -> u16 {
         let word = self.head().split_whitespace().nth(1);

@@ -17,6 +17,7 @@ use crate::options::Options;
 use crate::route::affinity::Affinity;
 use crate::route::waiting::Queue;
 use headcount::{Frontend, Table};
+use std::sync::atomic::AtomicUsize;
 
 /// A worker's frontend of the table, with the settings that routing needs.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(crate) struct Router {
     affinity_bytes: usize,
     counts_tokens: bool,
     queue: Option<Queue>,
+    /// At which engine the next batch waits, if several have as much room.
+    turn: AtomicUsize,
 }
 
 impl Router {
@@ -39,6 +42,8 @@ impl Router {
             affinity_bytes: options.affinity_bytes,
             counts_tokens: options.counts_tokens(),
             queue: Queue::new(options),
+            // Another one in each worker.
+            turn: AtomicUsize::new(std::process::id() as usize),
             table: table.clone(),
         };
         // After joining: from now on the parent tells this process of another file.

@@ -2,8 +2,10 @@
 
 use crate::message::error_response::ErrorResponse;
 use crate::route::Router;
+use crate::route::permits::NoRoom;
 use headcount::{EngineId, EngineState, EngineView, View};
 use hyper::HeaderMap;
+use std::sync::atomic::Ordering::Relaxed; // for a number of turns, which leads to no other memory
 
 /// Where there is room for several requests at one engine.
 #[derive(Debug)]
@@ -54,6 +56,34 @@ fn left_in_all(view: &View) -> (u64, u64) {
         left(total(|engine| engine.in_flight), view.max_in_flight),
         left(total(|engine| engine.tokens), view.max_tokens),
     )
+}
+
+/// Returns an engine at which several requests with so many tokens in all wait for room: of the active ones that are not
+/// closed and ever have room for them, one that has most now. Of several, another one each time.
+pub(super) fn engine_to_wait_at(
+    router: &Router,
+    requests: u32,
+    tokens: u32,
+    closed: &[EngineId],
+) -> Result<EngineId, NoRoom> {
+    let view = router.table.view();
+    let active = |e: &&EngineView| e.state == EngineState::Active && !closed.contains(&e.id);
+    let mut engines: Vec<_> = view.engines.iter().filter(active).collect();
+    if engines.is_empty() {
+        return Err(NoRoom::Other(ErrorResponse::NoEngine));
+    }
+    engines.retain(|e| {
+        let ever = |cap: Option<u32>| cap.unwrap_or(u32::MAX);
+        ever(e.max_in_flight) >= requests && ever(e.max_tokens) >= tokens
+    });
+    let turn = router.turn.fetch_add(1, Relaxed) % engines.len().max(1);
+    engines.rotate_left(turn);
+    let left_at = |e: &&EngineView| {
+        let requests = left(e.in_flight.into(), e.max_in_flight);
+        (requests, left(e.tokens.into(), e.max_tokens))
+    };
+    let most = engines.into_iter().max_by_key(left_at);
+    most.map(|e| e.id).ok_or(NoRoom::Full { passes: false })
 }
 
 /// Fails if a request with this head would be refused now, whatever its body.

@@ -5,12 +5,17 @@ use crate::message::idle_timeout::WaitedTime;
 use crate::options::Options;
 use crate::route::Router;
 use crate::route::permits::{NoRoom, Permits, RoutingHints};
+use crate::route::room::{self, Room};
 use crate::route::standing::Standings;
 use headcount::{AcquireError, EngineId, Request, RouteError, View};
 use hyper::HeaderMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::time::{Duration, Instant};
+use tokio::time::timeout;
+
+/// How often a batch that waits at one engine looks whether another one has room for it.
+const ELSEWHERE: Duration = Duration::from_millis(100);
 
 /// The settings of the queue.
 #[derive(Debug)]
@@ -64,9 +69,6 @@ impl RoutingHints {
         let (Some(queue), Some(waited)) = (&router.queue, waited) else {
             return self.take(router, tried);
         };
-        if self.requests > 1 {
-            return self.take(router, tried);
-        }
         let wait = Wait {
             router,
             tried,
@@ -91,8 +93,15 @@ struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// Takes the permit of a request with so many tokens as soon as it may have it.
+    /// Takes the permits of a request with so many tokens as soon as it may have them.
     async fn to_take(&self, hints: &RoutingHints, tokens: u32) -> Result<Permits, NoRoom> {
+        match hints.requests {
+            1 => self.to_take_one(hints, tokens).await,
+            several => self.to_take_all(hints, several, tokens).await,
+        }
+    }
+
+    async fn to_take_one(&self, hints: &RoutingHints, tokens: u32) -> Result<Permits, NoRoom> {
         let request = Request::new().tokens(tokens).exclude(self.tried);
         let mut request = hints.standing.of(request);
         if let Some((engine, slack)) = hints.prefer {
@@ -102,6 +111,62 @@ impl Wait<'_> {
         let acquired = self.watch(frontend.acquire_async(&request, self.deadline));
         let permit = acquired.await.map_err(refused)?;
         Ok(Permits::new(permit, Vec::new()))
+    }
+
+    /// The permits of several sequences, all of one engine, which is chosen before the wait.
+    async fn to_take_all(
+        &self,
+        hints: &RoutingHints,
+        requests: u32,
+        tokens: u32,
+    ) -> Result<Permits, NoRoom> {
+        let of_each = tokens / requests;
+        let of_first = tokens - of_each * (requests - 1);
+        let frontend = &self.router.frontend;
+        loop {
+            if let Some(permits) = self.take_where_is_room(hints) {
+                return Ok(permits);
+            }
+            let engine = room::engine_to_wait_at(self.router, requests, tokens, self.tried)?;
+            let request = Request::new().tokens(of_each).pin(engine);
+            let request = hints.standing.of(request);
+            let mut acquire =
+                frontend.acquire_many_async(requests as usize, &request, self.deadline);
+            let acquired = loop {
+                match timeout(ELSEWHERE, self.watch(&mut acquire)).await {
+                    Ok(acquired) => break acquired,
+                    Err(_) => {
+                        if let Some(permits) = self.take_where_is_room(hints) {
+                            self.waited.set(false);
+                            return Ok(permits);
+                        }
+                    }
+                }
+            };
+            match acquired {
+                Ok(mut permits) => {
+                    let first = permits.pop();
+                    let mut first = first.ok_or(NoRoom::Full { passes: true })?;
+                    // The remainder, if there is room for it.
+                    let _ = first.set_tokens(of_first);
+                    return Ok(Permits::new(first, permits));
+                }
+                // The engine does not take requests any more. Another one may.
+                Err(AcquireError::Route(
+                    RouteError::Unavailable(_) | RouteError::NoSuchEngine { .. },
+                )) => {}
+                Err(error) => return Err(refused(error)),
+            }
+        }
+    }
+
+    /// Takes the permits at the least loaded engine that has room for all now, where no other request comes first.
+    fn take_where_is_room(&self, hints: &RoutingHints) -> Option<Permits> {
+        let (router, tried) = (self.router, self.tried);
+        match Room::find(router, hints.requests, hints.tokens, tried) {
+            Room::But(_) => hints.take(router, tried).ok(),
+            Room::Nowhere(_) | Room::NoEngine => None,
+        }
     }
 
     /// Waits, and notes for how long. Dropping this leaves the queue.
