@@ -30,6 +30,7 @@ impl Waiters {
             waiters: self,
             waiter: &waiter,
         };
+        let mut has_slept = false;
         loop {
             if let Some(outcome) = waiter.take_outcome() {
                 Self::release(state);
@@ -43,7 +44,7 @@ impl Waiters {
                 return Err(AcquireError::WaitedTooLong { waited });
             }
             let left = Duration::from_nanos(waiter.deadline - now);
-            if *state.leader.get_or_insert(waiter.number) == waiter.number {
+            let goes_on = if *state.leader.get_or_insert(waiter.number) == waiter.number {
                 let queue = table.queue();
                 // Before the look: a wake-up that comes after this keeps the thread from sleeping.
                 let seen = queue.wake_word(slot);
@@ -53,12 +54,22 @@ impl Waiters {
                 }
                 state.leader_sleeps = true;
                 Self::release(state);
-                futex::sleep(queue.heads[slot].wake(), seen, pause.min(left));
+                // After the look, so that an answer that takes long keeps no place idle that is free.
+                let goes_on = !has_slept || go_on();
+                if goes_on {
+                    futex::sleep(queue.heads[slot].wake(), seen, pause.min(left));
+                }
+                goes_on
             } else {
-                let state = waiter.sleep(state, LOOK.min(left));
+                state = waiter.sleep(state, LOOK.min(left));
+                if waiter.has_outcome() || state.leader.is_none() {
+                    continue;
+                }
                 Self::release(state);
-            }
-            if !go_on() {
+                go_on()
+            };
+            has_slept = true;
+            if !goes_on {
                 // Leaves the queue, or hands on the place that it has got meanwhile.
                 drop(waits);
                 return Err(AcquireError::Cancelled);

@@ -61,7 +61,8 @@ impl Frontend {
     }
 
     /// Does the same, for as long as `go_on` says so: it is asked when a signal handler has run in this thread, and
-    /// every 50 ms.
+    /// every 50 ms, but not when there is a place. While it is asked, this thread gives no request of the frontend its
+    /// place.
     ///
     /// # Errors
     /// [`AcquireError`]; [`AcquireError::Cancelled`] if `go_on` has said no.
