@@ -16,7 +16,7 @@
 //! Of two full fences one comes first. So of a request that waits and a process that frees a place, the one sees the
 //! place or the other sees the head. If the process sees a head that is just being cleared, then the frontend that
 //! clears it sees the place, and wakes the next. A frontend reads the word that it sleeps on before it looks, and
-//! sleeps only while that has not changed.
+//! sleeps only while that has not changed: see [`serve`].
 //!
 //! A wake-up that is *under way* is noted beside the head, and not sent again: the woken frontend takes the note away
 //! before it looks ([`look_anew`](Queue::look_anew)). A process that frees a place and finds the note there has
@@ -33,9 +33,11 @@
 //!
 //! Who dies between freeing a place and waking leaves a free place and a sleeper, and so does who dies between being
 //! woken and taking the place. Each frontend that waits looks by itself every 50 ms, and the second one every 10 ms. What a
-//! dead process had counted on the queue's rows is returned by a reap, as on all rows.
+//! dead process had counted on the queue's rows is returned by a reap, as on all rows, and its heads go with it. Of the
+//! frontends that look in vain one [reaps](Queue::has_to_reap) every 20 ms.
 
 pub(crate) mod order;
+pub(crate) mod serve;
 
 use super::counter::Counter;
 use super::record::heads::{HEADS, HeadsRecord};

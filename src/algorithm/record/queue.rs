@@ -11,7 +11,8 @@
 //!    20  slots                 0 (52) | slots of which a request has ever waited: 12
 //!    21  last served at        ns of the monotonic clock 64
 //!    22  pace                  ns from one served request to the next, on average: 64
-//! 23-31  padding
+//!    23  reaped at             ns of the monotonic clock, by a frontend that waits: 64
+//! 24-31  padding
 //! ```
 
 use super::{Field, fields, words};
@@ -32,11 +33,12 @@ pub(crate) struct QueueRecord {
     pub(in crate::algorithm) slots: AtomicU64,
     pub(in crate::algorithm) last_served_at: AtomicU64,
     pub(in crate::algorithm) pace: AtomicU64,
-    _rest_of_the_last_line: [AtomicU64; 9],
+    pub(in crate::algorithm) reaped_at: AtomicU64,
+    _rest_of_the_last_line: [AtomicU64; 8],
 }
 
 impl QueueRecord {
-    pub(crate) const FIELDS: [Field; 9] = fields!(QueueRecord {
+    pub(crate) const FIELDS: [Field; 10] = fields!(QueueRecord {
         max_waiting: [bound("max_waiting", |found| match found.word {
             0 => "the table has no queue".to_owned(),
             most => most.to_string(),
@@ -66,7 +68,10 @@ impl QueueRecord {
             "{} ns from one to the next",
             found.word
         ))],
-        _rest_of_the_last_line: [Field::padding(9)],
+        reaped_at: [Field::new("reaped at", |found| {
+            format!("{} ns of the monotonic clock", found.word)
+        })],
+        _rest_of_the_last_line: [Field::padding(8)],
     });
 }
 
@@ -89,6 +94,7 @@ impl QueueRecord {
             slots: zero(),
             last_served_at: zero(),
             pace: zero(),
+            reaped_at: zero(),
             _rest_of_the_last_line: core::array::from_fn(|_| zero()),
         }
     }

@@ -45,10 +45,7 @@ impl Waiters {
             }
             let left = Duration::from_nanos(waiter.deadline - now);
             let goes_on = if *state.leader.get_or_insert(waiter.number) == waiter.number {
-                let queue = table.queue();
-                // Before the look: a wake-up that comes after this keeps the thread from sleeping.
-                let seen = queue.wake_word(slot);
-                let pause = state.serve(waiter.frontend.membership(), false);
+                let rest = state.serve(waiter.frontend.membership(), false);
                 if waiter.has_outcome() {
                     continue;
                 }
@@ -57,7 +54,8 @@ impl Waiters {
                 // After the look, so that an answer that takes long keeps no place idle that is free.
                 let goes_on = !has_slept || go_on();
                 if goes_on {
-                    futex::sleep(queue.heads[slot].wake(), seen, pause.min(left));
+                    let word = table.queue().heads[slot].wake();
+                    futex::sleep(word, rest.seen, rest.pause.min(left));
                 }
                 goes_on
             } else {

@@ -1,7 +1,7 @@
 //! Tasks that wait, and the one thread that waits for all of them.
 
 use super::waiter::{OwnedRequest, Sleeper, Waiter, handed_out};
-use super::waiters::{LOOK, Waiters, check_process};
+use super::waiters::{LOOK, Rest, Waiters, check_process};
 use crate::algorithm::record::waited::Unserved;
 use crate::error::AcquireError;
 use crate::frontend::{Batch, Frontend, Permit, Request};
@@ -211,10 +211,7 @@ impl Waiters {
             let membership = task.frontend.membership();
             // Of the frontend only its table is kept while this sleeps, so that it can leave meanwhile.
             let (table, slot) = (membership.table().clone(), membership.slot());
-            let queue = table.queue();
-            // Before the look: a wake-up that comes after this keeps the thread from sleeping.
-            let seen = queue.wake_word(slot);
-            let pause = state.serve(membership, false);
+            let Rest { seen, pause } = state.serve(membership, false);
             let now = clock::now();
             let left = Duration::from_nanos(state.first_deadline.saturating_sub(now));
             let pause = if state.tasks == 0 {
@@ -226,7 +223,7 @@ impl Waiters {
             Self::release(state);
             drop(task);
             if !pause.is_zero() {
-                futex::sleep(queue.heads[slot].wake(), seen, pause);
+                futex::sleep(table.queue().heads[slot].wake(), seen, pause);
             }
             state = self.lock();
         }

@@ -11,6 +11,7 @@ use super::waiter::{Outcome, Sleeper, Waiter};
 use crate::algorithm::lifetime::retired::Retire;
 use crate::algorithm::queue::Bound;
 use crate::algorithm::queue::order::Key;
+use crate::algorithm::queue::serve::Looks;
 use crate::algorithm::record::waited::Unserved;
 use crate::error::{AcquireError, RouteError};
 use crate::frontend::membership::Membership;
@@ -33,6 +34,27 @@ pub(crate) struct Waiters {
     state: Mutex<State>,
     /// Tells the thread of the tasks that a task waits, or that the frontend has left.
     pub(super) has_tasks: Condvar,
+}
+
+/// How a thread sleeps on the word in the table after a look.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rest {
+    /// Only while the word is this one.
+    pub(super) seen: u64,
+    pub(super) pause: Duration,
+}
+
+/// A frontend while it looks for places.
+struct Looking<'a>(&'a mut State, &'a Membership);
+
+impl Looks for Looking<'_> {
+    fn serve_one(&mut self) -> bool {
+        self.0.serve_one(self.1)
+    }
+
+    fn wake_next(&mut self) -> bool {
+        self.1.table().wake_next(Some(self.1.slot()))
+    }
 }
 
 /// What the lock protects.
@@ -118,35 +140,28 @@ impl State {
         Ok(())
     }
 
-    /// Looks for places for all requests, and returns how long a thread may sleep before the next look. `left`: whether a
-    /// head was taken away before.
-    pub(super) fn serve(&mut self, membership: &Membership, mut left: bool) -> Duration {
+    /// Looks for places for all requests, and returns how a thread may sleep before the next look. `left`: whether a head
+    /// was taken away before.
+    pub(super) fn serve(&mut self, membership: &Membership, mut left: bool) -> Rest {
         let (table, slot) = (membership.table(), membership.slot());
         let queue = table.queue();
         left |= self.end_late_tasks(membership);
         loop {
-            queue.look_anew(slot);
-            if self.serve_one(membership) {
-                left = true;
-                continue;
-            }
-            // Each that leaves looks for the next. If that is one of ours, a place has just become free.
-            if mem::take(&mut left) && table.wake_next(Some(slot)) {
-                continue;
-            }
+            let has_left = mem::take(&mut left);
+            let seen = queue.serve(slot, has_left, &mut Looking(self, membership));
+            let rest = |pause| Rest { seen, pause };
             let heads = self.groups.heads();
             let Some(first) = heads.first() else {
-                return LOOK;
+                return rest(LOOK);
             };
             let tag = first.tag();
-            let before = queue.frontends_before(Key { tag, slot }, clock::now_coarse());
+            let now = clock::now_coarse();
+            let before = queue.frontends_before(Key { tag, slot }, now);
             let is_stalled = before > 0 && table.wake_those_in_line(slot);
-            // The first one returns what dead frontends hold; the second one, should the first be dead.
-            if before > 1 || !membership.reap_if_due() {
-                return match before == 1 || is_stalled {
-                    true => SECOND_LOOK,
-                    false => LOOK,
-                };
+            // What dead frontends hold, those that come before included.
+            if !queue.has_to_reap(now) || !table.reap_unless_busy() {
+                let is_near = before == 1 || is_stalled;
+                return rest(if is_near { SECOND_LOOK } else { LOOK });
             }
         }
     }

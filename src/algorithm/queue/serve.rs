@@ -1,0 +1,48 @@
+//! One look for places, by a frontend whose requests wait: the steps between which no wake-up may be lost.
+
+use super::Queue;
+use crate::algorithm::primitive::Ordering;
+
+/// How long after a look for dead frontends none that waits has to look again, in nanoseconds.
+const REAP_PAUSE: u64 = 20_000_000;
+
+/// A frontend whose requests wait.
+pub(crate) trait Looks {
+    /// Gives one of its requests its outcome, and takes it out of the queue. False: there is none for any.
+    fn serve_one(&mut self) -> bool;
+
+    /// Wakes the frontend of [the next](Queue::next_after) that a place is free for. True, and nothing done, if that is
+    /// this one.
+    fn wake_next(&mut self) -> bool;
+}
+
+impl Queue<'_> {
+    /// Looks for places for all requests of the frontend in `slot`, whose heads are published. `has_left`: a head of it
+    /// was taken away before. Returns the word to sleep on: only while it has not changed.
+    pub(crate) fn serve(&self, slot: usize, mut has_left: bool, frontend: &mut impl Looks) -> u64 {
+        loop {
+            // Before the look: a wake-up that comes after this keeps the frontend from sleeping.
+            let seen = self.wake_word(slot);
+            self.look_anew(slot);
+            if frontend.serve_one() {
+                has_left = true;
+                continue;
+            }
+            // Each that leaves looks for the next. If that is one of ours, a place has just become free.
+            if !core::mem::take(&mut has_left) || !frontend.wake_next() {
+                return seen;
+            }
+        }
+    }
+
+    /// Whether a frontend that waits, and has found no place, has to look for dead ones. Those that hold heads may be
+    /// many, and who of them comes first does not matter: of all that wait one looks, and the pause is that of all.
+    pub(crate) fn has_to_reap(&self, now: u64) -> bool {
+        let word = &self.record.reaped_at;
+        // Relaxed, all: a time, by which no other word is read.
+        let last = word.load(Ordering::Relaxed);
+        // A time that is yet to come is of the clock before a restart of the machine.
+        now.wrapping_sub(last) >= REAP_PAUSE
+            && (word.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed)).is_ok()
+    }
+}
