@@ -105,15 +105,19 @@ impl CountedRequest {
     /// Changes the tokens that are counted with it. If that fails, they stay as they are.
     pub(crate) fn set_tokens(&mut self, tokens: u32) -> Result<(), RouteError> {
         let (engine, before) = (self.engine(), self.tokens());
-        Operation::begin(self.membership())
+        let changed = Operation::begin(self.membership())
             .ok_or(RouteError::Forked)?
-            .change_tokens(engine, before, tokens)?;
-        self.request = packed(engine, tokens);
+            .change_tokens(engine, before, tokens);
+        if changed.is_ok() {
+            self.request = packed(engine, tokens);
+        }
         let membership = self.membership();
-        if tokens < before && membership.awaited().is_so_after_a_swap() {
+        if tokens > before {
+            membership.table().wake_after_placing();
+        } else if tokens < before && membership.awaited().is_so_after_a_swap() {
             membership.table().wake_for(engine);
         }
-        Ok(())
+        changed
     }
 
     #[inline]

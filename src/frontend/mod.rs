@@ -302,18 +302,26 @@ impl Frontend {
 
     /// Places a request by all that counts, behind those that wait.
     fn place_by_all(&self, request: &Request<'_>) -> Result<Permit, RouteError> {
-        if !self.membership.awaited().is_so() {
-            return self.place_behind(request, &[]);
-        }
-        let batch = self.place_batch(1, request)?;
-        Ok(batch.first)
+        let placed = match self.membership.awaited().is_so() {
+            false => self.place_behind(request, &[]),
+            true => self.place_last(1, request).map(|batch| batch.first),
+        };
+        self.table().wake_after_placing();
+        placed
     }
 
     /// Places so many requests that are alike, or none, behind those that wait.
     fn place_batch(&self, count: usize, request: &Request<'_>) -> Result<Batch, RouteError> {
-        if !self.membership.awaited().is_so() {
-            return self.place_batch_behind(count, request, &[]);
-        }
+        let placed = match self.membership.awaited().is_so() {
+            false => self.place_batch_behind(count, request, &[]),
+            true => self.place_last(count, request),
+        };
+        self.table().wake_after_placing();
+        placed
+    }
+
+    /// Places requests behind all that wait.
+    fn place_last(&self, count: usize, request: &Request<'_>) -> Result<Batch, RouteError> {
         let last = Key {
             tag: Tag::last_of(request.class.into()),
             slot: usize::MAX,

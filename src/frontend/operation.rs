@@ -62,7 +62,9 @@ impl<'a> Operation<'a> {
                     }
                     return Some(choice.engine());
                 }
-                place_anywhere(id, memory, &loads, tokens)
+                let placed = place_anywhere(id, memory, &loads, tokens);
+                self.membership.table().wake_after_placing();
+                placed
             },
         )?;
         Some(self.placed(engine))

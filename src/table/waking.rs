@@ -48,6 +48,14 @@ impl Table {
         is_for_others
     }
 
+    /// Wakes the next request after another one was placed, or refused, which did not wait.
+    #[inline]
+    pub(crate) fn wake_after_placing(&self) {
+        if self.queue().was_in_the_way() {
+            self.wake_next(None);
+        }
+    }
+
     /// Wakes all frontends that have waiting requests: engines have come, changed or gone.
     pub(crate) fn wake_waiting(&self) {
         if !self.queue().is_awaited_after() {

@@ -28,11 +28,23 @@ impl Queue<'_> {
                 has_left = true;
                 continue;
             }
-            // Each that leaves looks for the next. If that is one of ours, a place has just become free.
-            if !core::mem::take(&mut has_left) || !frontend.wake_next() {
+            // Each that leaves looks for the next. If that is one of ours, a place has just become free; or, if none
+            // has left, another process is in our way, which wakes us when it is not any more.
+            let left = core::mem::take(&mut has_left);
+            if !(left || self.was_in_the_way()) || !frontend.wake_next() || !left {
                 return seen;
             }
         }
+    }
+
+    /// Whether the caller may have kept a request from its place which waits now, while it was itself placed or refused.
+    /// It has to [wake the next](Self::next_after) then.
+    ///
+    /// Under a cap of the table that is so: a request which is being placed counts on the table's row too, so there is
+    /// more room once it is placed.
+    #[inline]
+    pub(crate) fn was_in_the_way(&self) -> bool {
+        self.rows.hints().has_total_cap() && self.is_awaited_after()
     }
 
     /// Whether a frontend that waits, and has found no place, has to look for dead ones. Those that hold heads may be
