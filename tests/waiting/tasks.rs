@@ -4,7 +4,9 @@ use crate::cancels::{Noted, poll, waiting_future};
 use crate::{LONG, is_empty, median, places, taken};
 use headcount::{AcquireError, Request, Table};
 use headcount_tests::succeeds_alone;
-use headcount_tests::{Actor, Ask, TestTable, Waited, eventually, in_flight, waiting};
+use headcount_tests::{
+    Actor, Ask, Random, TestTable, Waited, eventually, in_flight, monotonic_ns, waiting,
+};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -143,6 +145,58 @@ fn q2_tasks_threads_and_other_processes_are_one_queue() {
         assert!(matches!(poll(&mut last, &noted_last), Some(Ok(_))));
     });
     is_empty(&table);
+}
+
+/// A thread and the thread of the tasks both sleep until their process is woken, and each finds places for both.
+#[test]
+fn q1_threads_and_tasks_are_served_at_once_whichever_thread_finds_the_place() {
+    let mut random = Random::seeded();
+    let mut times = Vec::new();
+    for round in 0..40 {
+        let table = TestTable::new(&places(1));
+        let own = table.join().unwrap();
+        let mut holder = Actor::joined(table.path());
+        holder.route();
+        thread::scope(|scope| {
+            let begin_thread = || {
+                let wait = || Waited::by(|| own.acquire(&Request::new(), LONG));
+                scope.spawn(wait)
+            };
+            let begin_task = || {
+                let future = own.acquire_async(&Request::new(), Instant::now() + LONG);
+                let wait = || Waited::by(|| block_on(future));
+                scope.spawn(wait)
+            };
+            let is_thread_first = round % 2 == 0;
+            let one = match is_thread_first {
+                true => begin_thread(),
+                false => begin_task(),
+            };
+            eventually("it waits", || waiting(&table) == 1);
+            // The kernel wakes that one first which has slept longer, since its last look.
+            random.pause(50_000);
+            let other = match is_thread_first {
+                true => begin_task(),
+                false => begin_thread(),
+            };
+            eventually("both wait", || waiting(&table) == 2);
+            random.pause(50_000);
+            let freed = holder.finish_one();
+            let (waited, permit) = one.join().unwrap();
+            times.push(waited.after(freed));
+            thread::sleep(Duration::from_millis(2));
+            let freed = monotonic_ns();
+            drop(permit);
+            let (waited, permit) = other.join().unwrap();
+            times.push(waited.after(freed));
+            drop(permit);
+        });
+        is_empty(&table);
+    }
+    times.sort_unstable();
+    let nearly_all = times[times.len() * 9 / 10];
+    println!("nine of ten within {nearly_all:?}");
+    assert!(nearly_all < crate::AT_ONCE, "{times:?}");
 }
 
 #[test]

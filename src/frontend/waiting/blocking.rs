@@ -2,7 +2,8 @@
 //!
 //! One of them, the *leader*, sleeps on the word in the table by which other processes wake it; the others sleep on
 //! words of their own until the leader, or another thread that looks, has an outcome for them. When the leader leaves,
-//! the thread of the request that comes next takes its place.
+//! the thread of the request that comes next takes its place. The thread of the tasks sleeps on the word in the table, too,
+//! so a wake-up wakes both: the one of them may be about to leave, and not look.
 
 use super::waiter::{Sleeper, Waiter, handed_out};
 use super::waiters::{LOOK, State, Waiters, check_process};
