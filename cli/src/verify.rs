@@ -27,7 +27,8 @@ pub(crate) struct Verify {
 const JSON: &str = "\
 JSON: an object with `schema` (1), `path`, `consistent`, `counts` and `ledgers` (how many were compared),
 `busy` (texts: what never stood still) and `faults`. Of each fault: `kind` (header, path, size, mode,
-requests, tokens, ledger, slot, lane, engine, cap, publication or unused), `at`, `found` and `expected`.";
+requests, tokens, ledger, slot, lane, engine, cap, queue, publication or unused), `at`, `found` and
+`expected`.";
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const GOOD: Style = AnsiColor::Green.on_default();

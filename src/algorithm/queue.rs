@@ -36,6 +36,7 @@
 //! dead process had counted on the queue's rows is returned by a reap, as on all rows, and its heads go with it. Of the
 //! frontends that look in vain one [reaps](Queue::has_to_reap) every 20 ms.
 
+pub(crate) mod audit;
 pub(crate) mod order;
 pub(crate) mod serve;
 

@@ -1,11 +1,12 @@
-//! Threads that route, change tokens and finish until they are told to pause, or killed.
+//! Threads that route, change tokens and finish until they are told to pause, or killed. If the table has a queue, they
+//! also wait for places.
 
-use headcount::{Frontend, Permit, Request, RouteError};
+use headcount::{AcquireError, Frontend, Permit, Request, RouteError};
 use headcount_tests::WorkDone;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The work of churning threads, while it is added up.
 #[derive(Clone, Copy, Default)]
@@ -70,6 +71,8 @@ fn churn(frontend: &Frontend, stop: &AtomicBool, seed: u64) -> (Vec<Permit>, Wor
         state ^= state << 17;
         state as usize % bound
     };
+    let has_queue = frontend.table().view().queue.is_some();
+    let tenants = ["a", "b", "c"];
     let mut permits = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let tokens = random(3) as u32 * 100;
@@ -79,6 +82,25 @@ fn churn(frontend: &Frontend, stop: &AtomicBool, seed: u64) -> (Vec<Permit>, Wor
             1..9 => 1,
             _ => 0,
         };
+        if has_queue && random(4) == 0 {
+            let request = request.class(random(4) as u8).tenant(tenants[random(3)]);
+            let excluded = frontend.table().engine_at(0);
+            let request = match &excluded {
+                Some(engine) if random(3) == 0 => request.exclude(std::slice::from_ref(engine)),
+                _ => request,
+            };
+            // Some give up before they have a place, and some are refused.
+            let timeout = Duration::from_micros(random(3000) as u64);
+            match work.time(|| frontend.acquire(&request, timeout)) {
+                Ok(permit) => permits.push(permit),
+                Err(
+                    AcquireError::WaitedTooLong { .. }
+                    | AcquireError::QueueFull { .. }
+                    | AcquireError::Route(RouteError::Unavailable(_)),
+                ) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
         let placed = work.time(|| match count {
             1 => frontend.route_with(&request).map(|permit| vec![permit]),
             _ => frontend.route_many_with(count, &request),

@@ -2,6 +2,7 @@
 
 use headcount::{Engine, EngineId, EngineStats, Options, Policy, Request, Table};
 use std::path::Path;
+use std::time::Duration;
 
 /// Opens a table that may hold anything, and uses it in every way.
 pub(crate) fn use_everything(path: &Path) {
@@ -22,7 +23,7 @@ pub(crate) fn use_everything(path: &Path) {
 }
 
 fn use_table(table: &Table) {
-    drop(table.view());
+    drop((table.view(), table.verify()));
     let _ = table.reap();
     let _ = table.publisher().map(|mut publisher| {
         drop(publisher.publish(&[EngineStats::default(); 4]));
@@ -51,6 +52,10 @@ fn use_table(table: &Table) {
                 frontend.route_with(&Request::new().pin(2).exclude(&[EngineId::new(1, 2)])),
             ));
             drop((frontend.route_many(3), frontend.route_many(usize::MAX)));
+            for class in [0, 3] {
+                let request = Request::new().class(class).tenant("t").tokens(5);
+                drop(frontend.acquire(&request, Duration::from_millis(1)));
+            }
             drop(permits);
         }
     }

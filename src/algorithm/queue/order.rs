@@ -115,7 +115,7 @@ impl EngineSet {
         (self.0 & ONE != 0).then_some((self.0 & ENGINE_MASK) as usize)
     }
 
-    fn excluded(self) -> impl Iterator<Item = usize> {
+    pub(super) fn excluded(self) -> impl Iterator<Item = usize> {
         let count = (self.0 >> COUNT_SHIFT & 0b111).min(Self::MOST_EXCLUDED as u64);
         let count = if self.0 & ONE != 0 { 0 } else { count as u32 };
         (0..count).map(move |at| (self.0 >> (at * ENGINE_BITS) & ENGINE_MASK) as usize)

@@ -64,6 +64,8 @@ kinds! {
     Engine = "engine",
     /// The table has a cap of its own that cannot be, or does not heed the one that it has.
     Cap = "cap",
+    /// The queue says something impossible: of its bounds, of how far it has come, or of a request that waits.
+    Queue = "queue",
     /// The last publication says something impossible.
     Publication = "publication",
     /// A bit that nothing uses is not zero.

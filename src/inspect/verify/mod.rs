@@ -9,6 +9,7 @@ mod engines;
 mod fault;
 mod header;
 mod publication;
+mod queue;
 mod slots;
 mod steady;
 mod unused;
@@ -53,7 +54,7 @@ impl Verification {
 
 impl Table {
     /// Recounts every ledger against every count, and checks the header, the file, all that the table says of
-    /// engines, frontends and statistics, and that the bits which nothing uses are zero.
+    /// engines, frontends, waiting requests and statistics, and that the bits which nothing uses are zero.
     ///
     /// Reads only, and disturbs no other process; a table that was opened for reading will do. Frontends may run
     /// at full speed, die and be reaped meanwhile, and none of this is taken for an inconsistency: a
@@ -80,6 +81,7 @@ impl Table {
         self.verify_unused(&mut found)?;
         self.verify_engines(&mut found);
         self.verify_slots(&mut found);
+        self.verify_queue(&mut found);
         self.verify_publication(&mut found);
         self.verify_counts(&mut found);
         Ok(found)
