@@ -96,7 +96,7 @@ proptest! {
     fn f2_no_file_kills_hangs_or_panics_its_user(damages in prop::collection::vec(damage(), 1..3)) {
         let directory = directory();
         let path = directory.path().join("table");
-        let options = Table::options().engines(4).max_frontends(8).max_in_flight(100);
+        let options = Table::options().engines(4).max_frontends(8).max_in_flight(100).max_waiting(20);
         drop(options.create(&path).unwrap());
         for damage in &damages {
             // One that was cut may be too short for the next damage, which is all the same.
