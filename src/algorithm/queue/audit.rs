@@ -70,10 +70,12 @@ impl Queue<'_> {
 impl EngineSet {
     /// Whether a request of a table of so many engines can ask for it.
     fn is_of(self, max_engines: usize) -> bool {
+        // However many places it needs there.
+        let engines = self.needing(1);
         match self.only() {
-            Some(engine) => self == Self::one(engine) && engine < max_engines,
+            Some(engine) => engines == Self::one(engine) && engine < max_engines,
             None => {
-                self == Self::all_but(self.excluded())
+                engines == Self::all_but(self.excluded())
                     && self.excluded().all(|engine| engine < max_engines)
             }
         }
@@ -90,7 +92,7 @@ mod tests {
         let bits = |set: EngineSet| bytemuck::cast::<EngineSet, u64>(set);
         let (one, but) = (EngineSet::one(3), EngineSet::all_but([3, 1].into_iter()));
         for set in [EngineSet::ANY, one, but, EngineSet::all_but(0..9)] {
-            assert!(set.is_of(4), "{set:?}");
+            assert!(set.is_of(4) && set.needing(300).is_of(4), "{set:?}");
         }
         assert!(!one.is_of(3) && !but.is_of(3));
         for (what, wrong) in [
