@@ -337,7 +337,7 @@ impl Frontend {
         key: Key,
     ) -> Result<Batch, RouteError> {
         let now = clock::now_coarse();
-        match (self.table().queue()).turn(key, request.engine_set(), now) {
+        match (self.table().queue()).turn(key, request.engine_set(self.table()), now) {
             Turn::Ahead { but } => self.place_batch_behind(count, request, &but),
             Turn::Behind => Err(Chooser::new(self.table(), &self.key, request).behind_all()),
         }

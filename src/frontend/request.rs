@@ -2,8 +2,8 @@
 
 use crate::algorithm::queue::order::{CLASSES, EngineSet};
 use crate::error::RouteError;
-use crate::table::MAX_NAME_LEN;
 use crate::table::engine_id::{EngineId, EngineSelector};
+use crate::table::{MAX_NAME_LEN, Table};
 
 /// A request to be placed: how much it costs, and where it may or should go.
 ///
@@ -159,11 +159,18 @@ impl<'a> Request<'a> {
         self.tenant_fault.map_or(Ok(()), Err)
     }
 
-    /// The engines that it may go to, as other processes see them while it waits.
-    pub(crate) fn engine_set(&self) -> EngineSet {
+    /// The engines that it may go to, as other processes see them while it waits. An excluded engine that is not in the
+    /// table keeps it from none.
+    pub(crate) fn engine_set(&self, table: &Table) -> EngineSet {
+        let max_engines = table.header().geometry.max_engines;
+        let is_there =
+            |id: &&EngineId| id.index() < max_engines && table.engines().id(id.index()) == **id;
         match self.pin {
             Some(engine) => EngineSet::one(engine.index()),
-            None => EngineSet::all_but(self.excluded.iter().map(|engine| engine.index())),
+            None => {
+                let excluded = self.excluded.iter().filter(is_there);
+                EngineSet::all_but(excluded.map(|engine| engine.index()))
+            }
         }
     }
 

@@ -1,8 +1,11 @@
 //! Q1: a place that a waiting request may use does not stay free.
 
-use crate::{AT_ONCE, is_empty, median, places};
-use headcount::{Engine, Frontend, Options, Permit, Request, Table};
-use headcount_tests::{Actor, Ask, Random, TestTable, Waited, monotonic_ns, spawn_all, waiting};
+use crate::{AT_ONCE, LONG, is_empty, median, places};
+use headcount::{Engine, EngineId, Frontend, Options, Permit, Request, Table};
+use headcount_tests::{
+    Actor, Ask, Random, TestTable, Waited, eventually, monotonic_ns, spawn_all, waiting,
+};
+use std::thread;
 use std::time::Duration;
 
 /// A table, who holds its places, and who waits.
@@ -305,6 +308,35 @@ fn q1_the_next_one_is_served_at_once_when_the_first_one_is_reaped() {
         let next: Waited = next.answer();
         assert!(next.outcome.is_ok(), "{next:?}");
         next.after(reaped)
+    });
+    let median = median(times.collect());
+    println!("{median:?}");
+    assert!(median < AT_ONCE, "{median:?}");
+}
+
+/// A request excludes an engine that is in the table no more. The engine that has its slot now is none of those.
+#[test]
+fn q1_an_engine_that_is_gone_keeps_no_request_from_the_next_one_in_its_slot() {
+    let times = (0..20).map(|round| {
+        let table = TestTable::new(&places(1));
+        let gone = [table.engine_at(0).unwrap(), EngineId::new(5000, 0)];
+        table.remove(0).unwrap();
+        let next = table.add(Engine::named("b").max_in_flight(1)).unwrap();
+        assert_eq!(next.index(), 0);
+        let [own, other] = [0, 1].map(|_| table.join().unwrap());
+        let held = own.route().unwrap();
+        let waits = thread::spawn(move || {
+            let request = Request::new().exclude(&gone);
+            let permit = other.acquire(&request, LONG);
+            (permit.map(|permit| permit.engine()), monotonic_ns())
+        });
+        eventually("it waits", || waiting(&table) == 1);
+        thread::sleep(Duration::from_millis(round % 7 * 5));
+        let start = monotonic_ns();
+        drop(held);
+        let (engine, end) = waits.join().unwrap();
+        assert_eq!(engine, Ok(next));
+        Duration::from_nanos(end - start)
     });
     let median = median(times.collect());
     println!("{median:?}");

@@ -96,7 +96,7 @@ impl Waiter {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         Self {
             frontend: frontend.clone(),
-            engines: request.engine_set(),
+            engines: request.engine_set(frontend.table()),
             request: OwnedRequest::of(request),
             count,
             // Relaxed: only has to be another number each time.
