@@ -2,6 +2,7 @@
 //! leaves.
 
 use crate::client::linger::{self, Until};
+use hyper::header::HeaderValue;
 use rustix::net::{Shutdown, sockopt};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -23,6 +24,8 @@ pub(crate) struct Client {
 #[derive(Debug)]
 struct Connection {
     stream: TcpStream,
+    /// The address, as engines are told of it.
+    address: HeaderValue,
     /// Whether the server has the whole of an answer that ends with the connection.
     ends: AtomicBool,
 }
@@ -36,10 +39,23 @@ pub(crate) struct ClientLeft;
 #[derive(Debug)]
 pub(crate) struct Socket(Arc<Connection>);
 
+impl Connection {
+    /// Waits for the kernel to report more before the next read: the last one got less than it could take, so there
+    /// is no more. That spares a system call with each request. The event loop runs on this thread, so it has not
+    /// noted yet what came since that read, and will.
+    fn is_drained(&self) {
+        let nothing = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+        // Fails as it is told to.
+        let _ = self.stream.try_io(Interest::READABLE, nothing);
+    }
+}
+
 impl Client {
     pub(crate) fn new(stream: TcpStream, peer: SocketAddr) -> (Self, Socket) {
+        let address = peer.ip().to_canonical().to_string();
         let connection = Arc::new(Connection {
             stream,
+            address: HeaderValue::try_from(address).unwrap_or(HeaderValue::from_static("unknown")),
             ends: AtomicBool::new(false),
         });
         let client = Self {
@@ -51,6 +67,11 @@ impl Client {
 
     pub(crate) fn address(&self) -> IpAddr {
         self.address
+    }
+
+    /// Returns the address for a field of a head.
+    pub(crate) fn address_in_head(&self) -> &HeaderValue {
+        &self.connection.address
     }
 
     /// Returns when the client has shut down its sending side, or the connection is broken.
@@ -92,9 +113,16 @@ impl AsyncRead for Socket {
     ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.0.stream.poll_read_ready(cx))?;
+            let room = buffer.remaining();
             match self.0.stream.try_read_buf(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                result => return Poll::Ready(result.map(drop)),
+                Ok(read) => {
+                    if (1..room).contains(&read) {
+                        self.0.is_drained();
+                    }
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }

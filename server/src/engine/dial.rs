@@ -9,15 +9,17 @@ use crate::options::Options;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use rustix::io::Errno;
+use std::borrow::Cow;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed}; // one thread has it
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 
 /// How long to wait for one address before the next one of the same engine is tried as well (RFC 8305).
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -29,6 +31,7 @@ pub(crate) struct Dialer {
     limit: Duration,
     keepalive: Keepalive,
     names: Resolver,
+    first_byte_timeout: Duration,
     /// How many connections for requests are open, in use or not.
     open: Arc<AtomicUsize>,
 }
@@ -38,6 +41,8 @@ pub(crate) struct Dialer {
 pub(crate) struct Connection {
     pub(crate) sender: SendRequest<Upload>,
     pub(crate) interim: InterimBudget,
+    /// The limit of the wait for an answer.
+    pub(crate) first_byte: Pin<Box<Sleep>>,
     task: AbortHandle,
 }
 
@@ -85,6 +90,7 @@ impl Dialer {
             limit: options.connect_timeout,
             keepalive: Keepalive::of_engines(options),
             names: Resolver::new(options.resolve_every),
+            first_byte_timeout: options.first_byte_timeout,
             open: Arc::default(),
         }
     }
@@ -107,6 +113,7 @@ impl Dialer {
         Ok(Connection {
             sender,
             interim,
+            first_byte: Box::pin(sleep(self.first_byte_timeout)),
             task,
         })
     }
@@ -207,12 +214,15 @@ async fn within<T>(limit: Duration, attempt: impl Future<Output = io::Result<T>>
 }
 
 /// Returns the value of `Host` for an engine: its host and port.
-pub(crate) fn authority(engine: &str) -> String {
-    let authority = engine.trim_start_matches("http://");
+pub(crate) fn authority(engine: &str) -> Cow<'_, str> {
+    let authority = engine.strip_prefix("http://").unwrap_or(engine);
     // The network interface means something on this host only.
-    match (authority.find('%'), authority.find(']')) {
-        (Some(zone), Some(end)) => format!("{}{}", &authority[..zone], &authority[end..]),
-        _ => authority.to_owned(),
+    match authority.split_once('%') {
+        Some((host, zone)) => match zone.find(']') {
+            Some(end) => Cow::Owned(format!("{host}{}", &zone[end..])),
+            None => Cow::Borrowed(authority),
+        },
+        None => Cow::Borrowed(authority),
     }
 }
 

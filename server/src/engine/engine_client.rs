@@ -7,12 +7,13 @@ use crate::options::Options;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep};
 
 /// How long an unused connection stays open: less than the 5 s after which uvicorn, which serves many engines,
 /// closes its end.
@@ -97,8 +98,10 @@ impl EngineClient {
             let copy = may_repeat.then(|| copy(&message)).flatten();
             let waited = message.body().waited();
             connection.interim.begins();
-            let answer = connection.sender.try_send_request(message);
-            let Some(answer) = within(self.first_byte_timeout, waited, answer).await else {
+            let answer = pin!(connection.sender.try_send_request(message));
+            let limit = self.first_byte_timeout;
+            let timer = &mut connection.first_byte;
+            let Some(answer) = within(timer, limit, waited, answer).await else {
                 return Err(SendError::TooSlow);
             };
             connection.interim.ends();
@@ -133,21 +136,33 @@ impl EngineClient {
 
 /// Returns the answer, or `None` if it takes longer than the limit. Time in which the engine waited for the
 /// client does not count.
+///
+/// The timer belongs to the connection. One that fires too early, for an earlier request, is set again then, which is
+/// cheaper than to set it with each request.
 async fn within<T>(
+    timer: &mut Pin<Box<Sleep>>,
     limit: Duration,
     waited: Option<WaitedTime>,
-    answer: impl Future<Output = T>,
+    mut answer: Pin<&mut impl Future<Output = T>>,
 ) -> Option<T> {
     let start = Instant::now();
     let end = || start + limit + waited.as_ref().map_or(Duration::ZERO, WaitedTime::so_far);
-    let mut answer = pin!(answer);
-    loop {
-        match timeout_at(end(), &mut answer).await {
-            Ok(answer) => return Some(answer),
-            Err(_) if end() <= Instant::now() => return None,
-            Err(_) => {}
+    poll_fn(|cx| {
+        if let Poll::Ready(answer) = answer.as_mut().poll(cx) {
+            return Poll::Ready(Some(answer));
         }
-    }
+        if timer.deadline() > end() {
+            timer.as_mut().reset(end());
+        }
+        while timer.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= end() {
+                return Poll::Ready(None);
+            }
+            timer.as_mut().reset(end());
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 /// Copies a request, if its whole body is held.

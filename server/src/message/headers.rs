@@ -3,7 +3,7 @@
 use hyper::HeaderMap;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
-use std::net::IpAddr;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -33,6 +33,10 @@ const HOP_BY_HOP: [HeaderName; 10] = [
 
 /// Removes the fields that concern one connection only, by their names or because `Connection` lists them.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    // Most heads have none. To look at each name once is cheaper than to look each of these up.
+    if !headers.keys().any(|name| HOP_BY_HOP.contains(name)) {
+        return;
+    }
     let listed: Vec<HeaderName> = (headers.get_all(header::CONNECTION).iter())
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
@@ -49,7 +53,7 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
 }
 
 /// Tells the engine which client the request is from, and which host it asked for.
-pub(crate) fn add_forwarded(head: &mut Parts, client: IpAddr) {
+pub(crate) fn add_forwarded(head: &mut Parts, client: &HeaderValue) {
     let headers = &mut head.headers;
     // The host of a target counts, not the one in `Host` (RFC 9112, section 3.2.2).
     let host = match head.uri.authority() {
@@ -67,8 +71,13 @@ pub(crate) fn add_forwarded(head: &mut Parts, client: IpAddr) {
         chain.extend(earlier.as_bytes());
         chain.extend(b", ");
     }
-    chain.extend(client.to_canonical().to_string().bytes());
-    if let Ok(chain) = HeaderValue::from_bytes(&chain) {
+    let chain = if chain.is_empty() {
+        Ok(client.clone())
+    } else {
+        chain.extend(client.as_bytes());
+        HeaderValue::try_from(chain)
+    };
+    if let Ok(chain) = chain {
         headers.insert(FORWARDED_FOR, chain);
     }
 }
@@ -81,17 +90,17 @@ pub(crate) fn request_id(headers: &mut HeaderMap) -> HeaderValue {
     id
 }
 
+/// When this process gave its first id, and its number: no two processes of a host have both.
+static PROCESS: LazyLock<String> = LazyLock::new(|| {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let since = since.unwrap_or_default().as_micros();
+    format!("{since:x}-{:x}-", std::process::id())
+});
+
 /// Returns an id that no other request on this host has.
 fn new_id() -> HeaderValue {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed); // Relaxed: each value is taken once, in any order
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let id = format!(
-        "{:x}-{:x}-{number:x}",
-        since.as_micros(),
-        std::process::id()
-    );
-    HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("0"))
+    let id = format!("{}{number:x}", *PROCESS);
+    HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("0"))
 }

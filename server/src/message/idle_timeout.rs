@@ -11,7 +11,8 @@ use tokio::time::{Instant, Sleep, sleep};
 #[derive(Debug)]
 pub(crate) struct IdleTimeout {
     limit: Duration,
-    end: Pin<Box<Sleep>>,
+    /// `None` before the first wait.
+    end: Option<Pin<Box<Sleep>>>,
     waiting: bool,
 }
 
@@ -19,7 +20,7 @@ impl IdleTimeout {
     pub(crate) fn new(limit: Duration) -> Self {
         Self {
             limit,
-            end: Box::pin(sleep(limit)),
+            end: None,
             waiting: false,
         }
     }
@@ -43,11 +44,12 @@ impl IdleTimeout {
             self.waiting = false;
             return Poll::Ready(Some(found));
         }
+        let end = (self.end).get_or_insert_with(|| Box::pin(sleep(limit)));
         if !self.waiting {
             self.waiting = true;
-            self.end.as_mut().reset(Instant::now() + limit);
+            end.as_mut().reset(Instant::now() + limit);
         }
-        self.end.as_mut().poll(cx).map(|()| None)
+        end.as_mut().poll(cx).map(|()| None)
     }
 }
 

@@ -25,6 +25,39 @@ pub(crate) struct Upload {
     rest: Option<Rest>,
 }
 
+/// What has come of a body. One that comes in one piece is not copied.
+#[derive(Debug, Default)]
+struct Held {
+    first: Bytes,
+    /// All pieces, if there are several.
+    all: BytesMut,
+}
+
+impl Held {
+    fn add(&mut self, piece: Bytes) {
+        if self.len() == 0 {
+            self.first = piece;
+            return;
+        }
+        if self.all.is_empty() {
+            self.all.extend_from_slice(&std::mem::take(&mut self.first));
+        }
+        self.all.extend_from_slice(&piece);
+    }
+
+    fn len(&self) -> usize {
+        self.first.len() + self.all.len()
+    }
+
+    fn freeze(self) -> Bytes {
+        if self.all.is_empty() {
+            self.first
+        } else {
+            self.all.freeze()
+        }
+    }
+}
+
 /// The rest of a longer body, which is still to come.
 #[derive(Debug)]
 struct Rest {
@@ -52,7 +85,7 @@ impl Upload {
     /// refused before.)
     pub(crate) async fn hold(mut body: Incoming, options: &Options) -> Result<Self, UploadError> {
         let limit = options.max_body;
-        let mut held = BytesMut::new();
+        let mut held = Held::default();
         while !body.is_end_stream() {
             if held.len() as u64 > limit {
                 discard(body).await;
@@ -72,7 +105,7 @@ impl Upload {
             }
             let pause = options.client_idle_timeout;
             match timeout(pause, body.frame()).await {
-                Ok(Some(Ok(frame))) => held.extend(frame.into_data().unwrap_or_default()),
+                Ok(Some(Ok(frame))) => held.add(frame.into_data().unwrap_or_default()),
                 Ok(Some(Err(_))) => return Err(UploadError::BrokenOff),
                 Ok(None) => break,
                 Err(_) => return Err(UploadError::TooSlow { limit: pause }),

@@ -66,7 +66,7 @@ async fn ask(dialer: &Dialer, engine: &str, path: &str) -> Result<bool, Box<dyn 
     let stream = dialer.reach(engine).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let request = Request::get(path)
-        .header(HOST, authority(engine))
+        .header(HOST, authority(engine).as_ref())
         .body(Empty::<Bytes>::new())?;
     let mut answer = pin!(sender.send_request(request));
     let answer = tokio::select! {

@@ -24,6 +24,7 @@ use hyper::http::request::Parts;
 use hyper::{HeaderMap, Method, Request, Response, Uri, Version};
 use std::error::Error;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 
 /// The body of an answer to a client: the engine's, or one of our own.
@@ -35,9 +36,11 @@ pub(crate) async fn answer(
     client: Client,
     request: Request<Incoming>,
 ) -> Result<Response<Reply>, ClientLeft> {
+    // Pinned first, for `select!` would move it.
+    let mut answer = pin!(forward(&worker, &client, request));
     let answer = tokio::select! {
         biased;
-        answer = forward(&worker, &client, request) => answer,
+        answer = &mut answer => answer,
         left = client.clone().leaves() => return Err(left),
         () = worker.ending.cuts() => Err(ErrorResponse::Shutdown),
     };
@@ -110,7 +113,7 @@ async fn pass_on(
     let waited = head.extensions.remove::<WaitedTime>();
     let had_body = framing::has_body(&head.headers);
     headers::remove_hop_by_hop(&mut head.headers);
-    headers::add_forwarded(&mut head, client.address());
+    headers::add_forwarded(&mut head, client.address_in_head());
     framing::set_length(&mut head.headers, had_body, &upload);
     head.version = Version::HTTP_11;
     head.uri = to_origin(&head.uri);
@@ -153,9 +156,9 @@ async fn pass_on(
                 if let Ok(engine) = HeaderValue::from_str(&engine) {
                     head.headers.insert(headers::ENGINE, engine);
                 }
+                let connection = (connection, is_clear.then_some(engine));
                 let counts_output = worker.options.count_output;
                 let output = counts_output.then(|| Output::of(&head.headers)).flatten();
-                let connection = (connection, is_clear);
                 let request = (permits, output);
                 let body =
                     ResponseBody::new(body, worker, request, connection, client.clone(), ending);

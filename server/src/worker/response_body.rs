@@ -4,6 +4,7 @@ use crate::client::socket::{Client, ClientLeft};
 use crate::engine::dial::Connection;
 use crate::engine::engine_client::IdleConnections;
 use crate::message::idle_timeout::IdleTimeout;
+use crate::process::ending as process;
 use crate::route::output::Output;
 use crate::route::permits::Permits;
 use crate::worker::Worker;
@@ -30,14 +31,18 @@ pub(crate) struct ResponseBody {
     /// The engine, if the connection can be used again.
     engine: Option<String>,
     idle: Arc<IdleConnections>,
-    /// Ready when the answer is to be cut.
-    cut: Pin<Box<dyn Future<Output = ResponseError> + Send>>,
-    /// The client, if it finds the end of the answer by the end of the connection.
-    ends_by_close: Option<Client>,
+    client: Client,
+    server: Arc<process::Ending>,
+    /// Ready when the answer is to be cut. `None` before the engine has kept the client waiting.
+    cut: Option<Cut>,
+    /// Whether the client finds the end of the answer by the end of the connection.
+    ends_by_close: bool,
     permits: Permits,
     /// The output, if it is counted.
     output: Option<Output>,
 }
+
+type Cut = Pin<Box<dyn Future<Output = ResponseError> + Send>>;
 
 /// How the client finds the end of an answer whose length is not known before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,25 +67,17 @@ pub(crate) enum ResponseError {
 }
 
 impl ResponseBody {
-    /// `is_clear`: the engine's connection can be used again.
+    /// The connection comes with the engine's name if it can be used again.
     pub(crate) fn new(
         body: Incoming,
         worker: &Worker,
         (permits, output): (Permits, Option<Output>),
-        (connection, is_clear): (Connection, bool),
+        (connection, engine): (Connection, Option<String>),
         client: Client,
         ending: Ending,
     ) -> Self {
-        let (leaves, ends) = (client.clone().leaves(), worker.ending.cuts());
-        let cut = Box::pin(async move {
-            tokio::select! {
-                left = leaves => left.into(),
-                () = ends => ResponseError::Shutdown,
-            }
-        });
         let ends_by_close = ending == Ending::Close && body.size_hint().exact().is_none();
-        let ends_by_close = ends_by_close.then_some(client);
-        if let Some(client) = &ends_by_close {
+        if ends_by_close {
             client.begins_what_the_close_ends();
         }
         Self {
@@ -88,21 +85,34 @@ impl ResponseBody {
             idle_timeout: IdleTimeout::new(worker.options.engine_idle_timeout),
             is_whole: false,
             connection: Some(connection),
-            engine: is_clear.then(|| permits.engine_name()),
+            engine,
             idle: worker.engines.idle(),
-            cut,
+            client,
+            server: Arc::clone(&worker.ending),
+            cut: None,
             ends_by_close,
             permits,
             output,
         }
     }
 
+    fn cut(client: &Client, server: &process::Ending) -> Cut {
+        let (leaves, ends) = (client.clone().leaves(), server.cuts());
+        Box::pin(async move {
+            tokio::select! {
+                left = leaves => left.into(),
+                () = ends => ResponseError::Shutdown,
+            }
+        })
+    }
+
     fn next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseError>>> {
         let next = Pin::new(&mut self.body).poll_frame(cx);
-        if next.is_pending()
-            && let Poll::Ready(cut) = self.cut.as_mut().poll(cx)
-        {
-            return Poll::Ready(Some(Err(cut)));
+        if next.is_pending() {
+            let cut = (self.cut).get_or_insert_with(|| Self::cut(&self.client, &self.server));
+            if let Poll::Ready(cut) = cut.as_mut().poll(cx) {
+                return Poll::Ready(Some(Err(cut)));
+            }
         }
         let limit = self.idle_timeout.limit();
         self.idle_timeout.watch(next, cx).map(|next| match next {
@@ -144,8 +154,8 @@ impl Drop for ResponseBody {
     fn drop(&mut self) {
         // hyper does not poll for the end of a body of known length.
         let is_whole = self.is_whole || self.body.is_end_stream();
-        if let Some(client) = self.ends_by_close.take().filter(|_| is_whole) {
-            client.has_what_the_close_ends();
+        if self.ends_by_close && is_whole {
+            self.client.has_what_the_close_ends();
         }
         if is_whole
             && let (Some(connection), Some(engine)) = (self.connection.take(), self.engine.take())
