@@ -1,6 +1,7 @@
 //! Sends a request to an engine, over a new connection or one that is open already.
 
 use crate::engine::dial::{Connection, DialError, Dialer};
+use crate::engine::names::EngineNames;
 use crate::message::idle_timeout::WaitedTime;
 use crate::message::upload::Upload;
 use crate::options::Options;
@@ -24,6 +25,7 @@ const KEPT_OPEN: Duration = Duration::from_secs(4);
 pub(crate) struct EngineClient {
     dialer: Dialer,
     idle: Arc<IdleConnections>,
+    names: EngineNames,
     /// How many connections the descriptors suffice for.
     most_open: usize,
     first_byte_timeout: Duration,
@@ -50,9 +52,15 @@ impl EngineClient {
         Self {
             dialer: Dialer::new(options),
             idle: Arc::default(),
+            names: EngineNames::default(),
             most_open,
             first_byte_timeout: options.first_byte_timeout,
         }
+    }
+
+    /// Returns the names of engines that requests have met.
+    pub(crate) fn names(&self) -> &EngineNames {
+        &self.names
     }
 
     /// Returns where connections are kept that are open and not in use.
@@ -180,12 +188,13 @@ pub(crate) struct IdleConnections(Mutex<HashMap<String, Vec<(Connection, Instant
 
 impl IdleConnections {
     /// Keeps a connection for the next request to the engine.
-    pub(crate) fn keep(&self, engine: String, connection: Connection) {
+    pub(crate) fn keep(&self, engine: &str, connection: Connection) {
         let mut engines = self.lock();
-        engines
-            .entry(engine)
-            .or_default()
-            .push((connection, Instant::now()));
+        let kept = (connection, Instant::now());
+        match engines.get_mut(engine) {
+            Some(connections) => connections.push(kept),
+            None => _ = engines.insert(engine.to_owned(), vec![kept]),
+        }
     }
 
     /// Closes one connection, to free its descriptor.

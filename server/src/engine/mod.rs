@@ -4,5 +4,6 @@ pub(crate) mod address;
 pub(crate) mod dial;
 pub(crate) mod engine_client;
 pub(crate) mod entry;
+pub(crate) mod names;
 pub(crate) mod resolve;
 pub(crate) mod wire;

@@ -87,14 +87,14 @@ pub(crate) fn check_answer(head: &mut response::Parts) -> Result<bool, &'static 
     if matches!(coding, Coding::Other | Coding::Several) {
         return Err("its answer has a transfer coding other than chunked");
     }
-    head.headers.remove(header::CONTENT_LENGTH);
     // On this connection hyper would send the next request to an engine of HTTP/1.0 as HTTP/1.0, which has
     // no chunks.
     let is_new = head.version == Version::HTTP_11;
     let is_clear = length.is_none() || coding == Coding::None;
     // If both are there, chunked counts: a length beside it may be an attempt to smuggle a message.
-    if let Some(length) = length.filter(|_| is_clear && head.status != StatusCode::NO_CONTENT) {
-        head.headers.insert(header::CONTENT_LENGTH, length.into());
+    match length.filter(|_| is_clear && head.status != StatusCode::NO_CONTENT) {
+        Some(length) => drop(head.headers.insert(header::CONTENT_LENGTH, length.into())),
+        None => drop(head.headers.remove(header::CONTENT_LENGTH)),
     }
     // The client gets our version, whatever the version of the engine.
     head.version = Version::HTTP_11;

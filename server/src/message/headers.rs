@@ -3,6 +3,7 @@
 use hyper::HeaderMap;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
+use std::fmt::Write;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -101,6 +102,9 @@ static PROCESS: LazyLock<String> = LazyLock::new(|| {
 fn new_id() -> HeaderValue {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed); // Relaxed: each value is taken once, in any order
-    let id = format!("{}{number:x}", *PROCESS);
+    let mut id = String::with_capacity(PROCESS.len() + 16);
+    id.push_str(&PROCESS);
+    // Writing to a string cannot fail.
+    let _ = write!(id, "{number:x}");
     HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("0"))
 }

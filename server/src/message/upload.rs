@@ -5,6 +5,7 @@ use crate::options::Options;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -104,11 +105,11 @@ impl Upload {
                 });
             }
             let pause = options.client_idle_timeout;
-            match timeout(pause, body.frame()).await {
-                Ok(Some(Ok(frame))) => held.add(frame.into_data().unwrap_or_default()),
-                Ok(Some(Err(_))) => return Err(UploadError::BrokenOff),
-                Ok(None) => break,
-                Err(_) => return Err(UploadError::TooSlow { limit: pause }),
+            match within(pause, body.frame()).await {
+                Some(Some(Ok(frame))) => held.add(frame.into_data().unwrap_or_default()),
+                Some(Some(Err(_))) => return Err(UploadError::BrokenOff),
+                Some(None) => break,
+                None => return Err(UploadError::TooSlow { limit: pause }),
             }
         }
         Ok(Self {
@@ -150,6 +151,25 @@ impl Upload {
             held: self.held.clone(),
             rest: None,
         })
+    }
+}
+
+/// Returns what comes of a body within the limit. hyper reads the body only when it is asked for, so the first try
+/// often fails though the bytes are there. The timer begins with the second one, for to set it for nothing is not
+/// cheap.
+async fn within<T>(limit: Duration, mut next: impl Future<Output = T> + Unpin) -> Option<T> {
+    let mut is_first = true;
+    let soon = poll_fn(|cx| match Pin::new(&mut next).poll(cx) {
+        Poll::Ready(found) => Poll::Ready(Some(found)),
+        Poll::Pending if std::mem::take(&mut is_first) => {
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+        Poll::Pending => Poll::Ready(None),
+    });
+    match soon.await {
+        Some(found) => Some(found),
+        None => timeout(limit, next).await.ok(),
     }
 }
 

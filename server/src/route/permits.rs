@@ -257,8 +257,11 @@ fn is_media(headers: &HeaderMap) -> bool {
     let kind = headers
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
-    let kind = kind.unwrap_or_default().to_ascii_lowercase();
+    let kind = kind.unwrap_or_default().as_bytes();
     ["multipart/", "audio/", "image/", "video/"]
         .iter()
-        .any(|media| kind.starts_with(media))
+        .any(|media| {
+            let start = kind.get(..media.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(media.as_bytes()))
+        })
 }

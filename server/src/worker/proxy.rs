@@ -1,7 +1,6 @@
 //! Passes on one request, from its head to the head of its answer.
 
 use crate::client::socket::{Client, ClientLeft};
-use crate::engine::dial;
 use crate::engine::engine_client::SendError;
 use crate::log::say;
 use crate::message::error_response::ErrorResponse;
@@ -134,29 +133,30 @@ async fn pass_on(
                 });
             }
         };
-        let engine = permits.engine_name();
+        let name = (worker.engines.names()).of(permits.engine(), || permits.engine_name());
+        let engine = &name.text;
         tried.push(permits.engine());
         if let Some(at) = &at {
-            at.set(&engine);
+            at.set(engine);
         }
-        if let Ok(host) = HeaderValue::from_str(&dial::authority(&engine)) {
+        if let Some(host) = name.host.clone() {
             message.headers_mut().insert(HOST, host);
         }
         let broke_off = |reason: String| ErrorResponse::EngineBrokeOff {
             engine: engine.clone(),
             reason,
         };
-        match worker.engines.send(&engine, message, may_repeat).await {
+        match worker.engines.send(engine, message, may_repeat).await {
             Ok((answer, connection)) => {
                 let (mut head, body) = answer.into_parts();
                 let is_clear = framing::check_answer(&mut head)
                     .map_err(|reason| broke_off(reason.to_owned()))?;
                 headers::remove_hop_by_hop(&mut head.headers);
                 framing::let_events_pass(&mut head.headers);
-                if let Ok(engine) = HeaderValue::from_str(&engine) {
+                if let Some(engine) = name.field.clone() {
                     head.headers.insert(headers::ENGINE, engine);
                 }
-                let connection = (connection, is_clear.then_some(engine));
+                let connection = (connection, is_clear.then(|| Arc::clone(&name)));
                 let counts_output = worker.options.count_output;
                 let output = counts_output.then(|| Output::of(&head.headers)).flatten();
                 let request = (permits, output);
@@ -166,7 +166,7 @@ async fn pass_on(
             }
             Err(SendError::Unreachable(error, unsent)) => {
                 message = *unsent;
-                mark_down(worker, &permits, &engine, &error, message.headers());
+                mark_down(worker, &permits, engine, &error, message.headers());
             }
             // No fault of the engine. The next engine may have an address.
             Err(SendError::NoAddress(error, unsent)) => {
@@ -183,6 +183,7 @@ async fn pass_on(
             },
             Err(SendError::TooSlow) => {
                 let limit = worker.options.first_byte_timeout;
+                let engine = engine.clone();
                 return Err(ErrorResponse::EngineTooSlow { engine, limit });
             }
             Err(SendError::NoConnection(error)) => return Err(ErrorResponse::NoConnection(error)),

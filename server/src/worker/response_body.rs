@@ -3,6 +3,7 @@
 use crate::client::socket::{Client, ClientLeft};
 use crate::engine::dial::Connection;
 use crate::engine::engine_client::IdleConnections;
+use crate::engine::names::EngineName;
 use crate::message::idle_timeout::IdleTimeout;
 use crate::process::ending as process;
 use crate::route::output::Output;
@@ -29,7 +30,7 @@ pub(crate) struct ResponseBody {
     /// The engine's connection, which is closed unless it is kept.
     connection: Option<Connection>,
     /// The engine, if the connection can be used again.
-    engine: Option<String>,
+    engine: Option<Arc<EngineName>>,
     idle: Arc<IdleConnections>,
     client: Client,
     server: Arc<process::Ending>,
@@ -72,7 +73,7 @@ impl ResponseBody {
         body: Incoming,
         worker: &Worker,
         (permits, output): (Permits, Option<Output>),
-        (connection, engine): (Connection, Option<String>),
+        (connection, engine): (Connection, Option<Arc<EngineName>>),
         client: Client,
         ending: Ending,
     ) -> Self {
@@ -160,7 +161,7 @@ impl Drop for ResponseBody {
         if is_whole
             && let (Some(connection), Some(engine)) = (self.connection.take(), self.engine.take())
         {
-            self.idle.keep(engine, connection);
+            self.idle.keep(&engine.text, connection);
         }
     }
 }
