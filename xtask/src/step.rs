@@ -59,10 +59,19 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
-/// A call of cargo with these arguments, which are separated by spaces.
+/// How cargo is told to build releases as `[profile.bench]` has them.
+const QUICK_RELEASE: [(&str, &str); 2] = [
+    ("CARGO_PROFILE_RELEASE_LTO", "false"),
+    ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+];
+
+/// A call of cargo with these arguments, which are separated by spaces. It builds releases without link-time
+/// optimisation, which takes minutes where many programs are built again and again.
 pub(crate) fn cargo(name: &'static str, arguments: &str) -> Step {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
-    program(name, cargo, arguments.split_whitespace())
+    let mut step = program(name, cargo, arguments.split_whitespace());
+    step.command.envs(QUICK_RELEASE);
+    step
 }
 
 /// A call of another program.
@@ -79,6 +88,14 @@ pub(crate) fn program<A: AsRef<OsStr>>(
 impl Step {
     pub(crate) fn args(mut self, arguments: &[&str]) -> Self {
         self.command.args(arguments);
+        self
+    }
+
+    /// Has cargo build a release as users get it.
+    pub(crate) fn as_users_get_it(mut self) -> Self {
+        for (name, _) in QUICK_RELEASE {
+            self.command.env_remove(name);
+        }
         self
     }
 
