@@ -2,6 +2,8 @@
 //!
 //! `headcount metrics` and `headcount-server` serve these metrics. `docs/cli.md` in the repository lists them.
 
+mod queue;
+
 use headcount::{Dimensions, EngineState, View};
 use prometheus::{Encoder, GaugeVec, IntCounterVec, Opts, Registry, TextEncoder};
 use std::time::UNIX_EPOCH;
@@ -82,6 +84,7 @@ pub fn encode(tables: &[Sample]) -> prometheus::Result<String> {
     engines(&scrape)?;
     frontends(&scrape)?;
     table(&scrape)?;
+    queue::register(&scrape)?;
     let mut text = Vec::new();
     let families = scrape.registry.gather();
     TextEncoder::new().encode(&families, &mut text)?;

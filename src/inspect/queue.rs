@@ -12,6 +12,8 @@ use std::time::Duration;
 pub struct QueueView {
     /// The most requests that wait, of all classes together.
     pub max_waiting: u32,
+    /// Whether tenants share tokens, and not requests.
+    pub share_tokens: bool,
     /// Each class, from the one that is served first.
     pub classes: [ClassView; CLASSES],
     /// How long the requests have waited that were served since the table was created.
@@ -95,6 +97,7 @@ impl Table {
             .fold(Waited::default(), |sum, slot| sum.plus(&slot));
         Some(QueueView {
             max_waiting: bounds.all,
+            share_tokens: bounds.by_tokens,
             classes,
             waited: WaitedView {
                 by_range: waited.served,

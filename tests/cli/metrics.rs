@@ -1,9 +1,9 @@
 //! `metrics`, scraped over HTTP.
 
 use crate::command::{command, on};
-use crate::scene::Scene;
+use crate::scene::{Queue, Scene};
 use headcount::{EngineStats, Table};
-use headcount_tests::{eventually, prometheus_approves};
+use headcount_tests::{Waited, eventually, prometheus_approves};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -89,8 +89,13 @@ fn value(metrics: &str, sample: &str) -> Option<f64> {
     let mut lines = metrics.lines().map(|line| {
         let (name, value) = line.rsplit_once(' ')?;
         let (before, table) = name.split_once("table=\"")?;
+        // That of a bucket's bound is written after it.
+        let (table, bound) = match table.split_once(",le=") {
+            Some((table, bound)) => (format!("{table}}}"), format!("{{le={bound}")),
+            None => (table.to_owned(), String::new()),
+        };
         let before = before.trim_end_matches([',', '{']);
-        let end = if before.contains('{') { "}" } else { "" };
+        let end = if before.contains('{') { "}" } else { &bound };
         assert!(table.ends_with("\"}"), "the label comes last: {line}");
         Some((format!("{before}{end}"), value.parse().ok()?))
     });
@@ -190,14 +195,77 @@ fn since_1970() -> f64 {
 }
 
 #[test]
+fn a_scrape_says_who_waits_and_for_how_long() {
+    let mut queue = Queue::new();
+    let metrics = on(queue.path(), "metrics PATH --once").fine();
+    let pid = queue.actors[3].pid();
+    let of_frontend = format!("frontend_waiting{{frontend=\"3\",pid=\"{pid}\"}}");
+    hold(
+        &metrics,
+        &[
+            (r#"waiting{class="0"}"#, Some(1.0)),
+            (r#"waiting{class="1"}"#, Some(1.0)),
+            (r#"waiting{class="2"}"#, Some(1.0)),
+            (r#"waiting{class="3"}"#, Some(0.0)),
+            (r#"waiting_oldest_seconds{class="3"}"#, None),
+            ("max_waiting", Some(3.0)),
+            (r#"max_waiting_of_class{class="2"}"#, Some(1.0)),
+            (r#"max_waiting_of_class{class="1"}"#, None),
+            (&of_frontend, Some(1.0)),
+            ("waited_seconds_count", Some(1.0)),
+            (r#"waited_seconds_bucket{le="60"}"#, Some(1.0)),
+            (r#"waited_seconds_bucket{le="+Inf"}"#, Some(1.0)),
+            ("waiting_refused_total", Some(1.0)),
+            ("waiting_timed_out_total", Some(1.0)),
+            ("waiting_cancelled_total", Some(0.0)),
+        ],
+    );
+    let first = value(&metrics, r#"headcount_waiting_oldest_seconds{class="0"}"#);
+    assert!(
+        first.is_some_and(|age| (0.0..60.0).contains(&age)),
+        "{first:?}"
+    );
+    let sum = value(&metrics, "headcount_waited_seconds_sum").expect("a sum");
+    let mut buckets = headcount::WaitedView::BOUNDS.iter().map(|bound| {
+        let bucket = format!("headcount_waited_seconds_bucket{{le=\"{}\"}}", bound / 1e3);
+        (bound / 1e3, value(&metrics, &bucket).expect("a bucket"))
+    });
+    assert!(
+        buckets.all(|(bound, count)| count == f64::from(u8::from(sum <= bound))),
+        "{metrics}"
+    );
+    queue.actors[0].finish_one();
+    assert!(queue.actors[2].answer::<Waited>().outcome.is_ok());
+    let metrics = on(queue.path(), "metrics PATH --once").fine();
+    hold(
+        &metrics,
+        &[
+            (r#"waiting{class="0"}"#, Some(0.0)),
+            (r#"waiting_oldest_seconds{class="0"}"#, None),
+            ("waited_seconds_count", Some(2.0)),
+        ],
+    );
+    let scene = Scene::new();
+    let metrics = on(scene.path(), "metrics PATH --once").fine();
+    assert!(
+        !metrics
+            .lines()
+            .any(|line| line.starts_with("headcount_waiting")
+                || line.starts_with("headcount_waited")
+                || line.starts_with("headcount_max_waiting")
+                || line.starts_with("headcount_frontend_waiting")),
+        "a table without a queue: {metrics}"
+    );
+}
+
+#[test]
 fn the_names_are_prometheus_own_and_those_documented() {
+    let queue = Queue::new();
+    let table = &queue.table;
     let engine = headcount::Engine::named("quote\"and\\backslash");
-    let options = Table::options()
-        .engine(engine.max_in_flight(5).max_tokens(50))
-        .max_in_flight(9)
-        .max_tokens(90);
-    let table = headcount_tests::TestTable::new(&options);
-    let _frontend = table.join().unwrap();
+    table.add(engine.max_in_flight(0).max_tokens(50)).unwrap();
+    table.set_total_max_in_flight(Some(2)).unwrap();
+    table.set_total_max_tokens(Some(90)).unwrap();
     table
         .publisher()
         .unwrap()
