@@ -52,7 +52,7 @@ fn places_are_kept_for_those_who_come_first_and_others_use_the_rest() {
         comes_to_wait(&table, 2);
         let anywhere = scope.spawn(move || anywhere.acquire(&Request::new(), LONG).unwrap());
         comes_to_wait(&table, 3);
-        // Two places are not enough, and nobody else gets them.
+        // Two places are not enough, and no other request gets them.
         four.truncate(2);
         thread::sleep(Duration::from_millis(200));
         assert_eq!((in_flight(&table), waiting(&table)), (vec![2, 1], 3));

@@ -31,8 +31,8 @@
 //!
 //! # Deaths
 //!
-//! Who dies between freeing a place and waking leaves a free place and a sleeper, and so does who dies between being
-//! woken and taking the place. Each frontend that waits looks by itself every 50 ms, and the second one every 10 ms. What a
+//! A process that dies between freeing a place and waking leaves a free place and a sleeper, and so does one that dies
+//! between being woken and taking the place. Each frontend that waits looks by itself every 50 ms, and the second one every 10 ms. What a
 //! dead process had counted on the queue's rows is returned by a reap, as on all rows, and its heads go with it. Of the
 //! frontends that look in vain one [reaps](Queue::has_to_reap) every 20 ms.
 

@@ -23,8 +23,8 @@ use crate::algorithm::queue::order::{EngineSet, Size, Tag};
 /// How many heads of a frontend other processes can see.
 pub(crate) const HEADS: usize = 14;
 
-/// The heads of a frontend as they lie in the table. Only that frontend writes them, and whoever reaps it; all write
-/// `wake` and `woken_at`.
+/// The heads of a frontend as they lie in the table. Only that frontend writes them, or the process that reaps it; all
+/// processes write `wake` and `woken_at`.
 #[derive(Debug)]
 #[repr(C, align(128))]
 pub(crate) struct HeadsRecord {
