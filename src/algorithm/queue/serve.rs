@@ -31,7 +31,9 @@ impl Queue<'_> {
             // Each that leaves looks for the next. If that is one of ours, a place has just become free; or, if none
             // has left, another process is in our way, which wakes us when it is not any more.
             let left = core::mem::take(&mut has_left);
-            if !(left || self.was_in_the_way()) || !frontend.wake_next() || !left {
+            let looks_for_next = left || self.was_in_the_way();
+            let is_for_us = looks_for_next && frontend.wake_next();
+            if !(is_for_us && left) {
                 return seen;
             }
         }

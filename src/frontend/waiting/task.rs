@@ -192,8 +192,9 @@ impl Waiters {
         Self::release(state);
         if is_first {
             self.has_tasks.notify_one();
-        } else if is_early {
-            // The thread sleeps longer than that.
+        }
+        if is_early {
+            // The thread sleeps longer than that, for this task or for one that has left.
             membership.table().wake_own(membership.slot());
         }
         Ok(())

@@ -277,7 +277,8 @@ impl State {
 
     /// The thread of a request does not sleep on the word in the table any more: another one does.
     pub(super) fn hand_on(&mut self, number: u64) {
-        if self.leader != Some(number) {
+        // If none leads, then this was the one that was told to, and has given up.
+        if self.leader.is_some_and(|leader| leader != number) {
             return;
         }
         (self.leader, self.leader_sleeps) = (None, false);
