@@ -94,16 +94,25 @@ impl WaitedTime {
         before + since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// Notes whether it waits from now on.
-    pub(crate) fn set(&self, waits: bool) {
+    fn set(&self, waits: bool) {
+        if waits {
+            self.begin(Instant::now());
+        } else {
+            self.end();
+        }
+    }
+
+    /// Notes that it has waited since then, unless it waits already.
+    pub(crate) fn begin(&self, start: Instant) {
+        let (_, since) = &mut *self.lock();
+        since.get_or_insert(start);
+    }
+
+    /// Notes that it waits no longer.
+    pub(crate) fn end(&self) {
         let (before, since) = &mut *self.lock();
-        match (waits, *since) {
-            (true, None) => *since = Some(Instant::now()),
-            (false, Some(start)) => {
-                *before += start.elapsed();
-                *since = None;
-            }
-            _ => {}
+        if let Some(start) = since.take() {
+            *before += start.elapsed();
         }
     }
 

@@ -11,8 +11,8 @@ use headcount::{AcquireError, EngineId, Request, RouteError, View};
 use hyper::HeaderMap;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::time::{Duration, Instant};
-use tokio::time::timeout;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
 
 /// How often a batch that waits at one engine looks whether another one has room for it.
 const ELSEWHERE: Duration = Duration::from_millis(100);
@@ -69,17 +69,22 @@ impl RoutingHints {
         let (Some(queue), Some(waited)) = (&router.queue, waited) else {
             return self.take(router, tried);
         };
+        let start = Instant::now();
         let wait = Wait {
             router,
             tried,
             waited,
-            deadline: Instant::now() + queue.timeout.saturating_sub(waited.so_far()),
+            start,
+            deadline: start + queue.timeout.saturating_sub(waited.so_far()),
         };
-        match wait.to_take(self, self.tokens).await {
-            Err(NoRoom::Full { passes: false }) => {}
-            placed => return placed.map_err(NoRoom::into_response),
+        let mut placed = wait.to_take(self, self.tokens).await;
+        if let Err(NoRoom::Full { passes: false }) = placed {
+            placed = match self.most_tokens(router) {
+                Ok(tokens) => wait.to_take(self, tokens).await,
+                Err(error) => Err(NoRoom::Other(error)),
+            };
         }
-        let placed = wait.to_take(self, self.most_tokens(router)?).await;
+        waited.end();
         placed.map_err(NoRoom::into_response)
     }
 }
@@ -89,6 +94,7 @@ struct Wait<'a> {
     router: &'a Router,
     tried: &'a [EngineId],
     waited: &'a WaitedTime,
+    start: Instant,
     deadline: Instant,
 }
 
@@ -108,7 +114,7 @@ impl Wait<'_> {
             request = request.prefer(engine, slack);
         }
         let frontend = &self.router.frontend;
-        let acquired = self.watch(frontend.acquire_async(&request, self.deadline));
+        let acquired = self.watch(frontend.acquire_async(&request, self.deadline.into_std()));
         let permit = acquired.await.map_err(refused)?;
         Ok(Permits::new(permit, Vec::new()))
     }
@@ -131,13 +137,12 @@ impl Wait<'_> {
             let request = Request::new().tokens(of_each).pin(engine);
             let request = hints.standing.of(request);
             let mut acquire =
-                frontend.acquire_many_async(requests as usize, &request, self.deadline);
+                frontend.acquire_many_async(requests as usize, &request, self.deadline.into_std());
             let acquired = loop {
                 match timeout(ELSEWHERE, self.watch(&mut acquire)).await {
                     Ok(acquired) => break acquired,
                     Err(_) => {
                         if let Some(permits) = self.take_where_is_room(hints) {
-                            self.waited.set(false);
                             return Ok(permits);
                         }
                     }
@@ -169,11 +174,13 @@ impl Wait<'_> {
         }
     }
 
-    /// Waits, and notes for how long. Dropping this leaves the queue.
+    /// Waits, and notes since when. Dropping this leaves the queue.
     async fn watch<T>(&self, mut acquire: impl Future<Output = T> + Unpin) -> T {
         poll_fn(|cx| {
             let acquired = Pin::new(&mut acquire).poll(cx);
-            self.waited.set(acquired.is_pending());
+            if acquired.is_pending() {
+                self.waited.begin(self.start);
+            }
             acquired
         })
         .await
