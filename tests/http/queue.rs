@@ -4,7 +4,7 @@
 use crate::deployment::{Deployment, signal};
 use crate::engine::{odd_engine, read_request, say};
 use crate::stream::Stream;
-use headcount_tests::eventually;
+use headcount_tests::{Rounds, eventually};
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
@@ -138,43 +138,47 @@ pub(crate) fn with_one_place(gate: &Gate, options: &[&str]) -> (Deployment, Stre
 
 #[test]
 fn who_comes_first_is_served_first_over_all_workers() {
-    let gate = Gate::new();
-    let (deployment, mut first) = with_one_place(&gate, &[]);
-    let start = Instant::now();
-    let mut names = vec!["first".to_owned()];
-    let mut streams = Vec::new();
-    // Until requests of two workers have come by turns.
-    for number in 0..200 {
-        if number >= 12 && waiting_at(&deployment).len() > 1 {
-            break;
+    // A worker that gets no processor for 10 ms is passed over, so on a busy machine another order is no fault.
+    let what = "queues in which no worker was passed over";
+    let mut rounds = Rounds::new(1, what);
+    while rounds.another() {
+        let gate = Gate::new();
+        let (deployment, mut first) = with_one_place(&gate, &[]);
+        let start = Instant::now();
+        let mut names = vec!["first".to_owned()];
+        let mut streams = Vec::new();
+        // Until several requests wait in each of two workers: by turns, as the workers accept them.
+        let are_several = |at: &[(i32, u64)]| at.iter().filter(|(_, count)| *count > 2).count() > 1;
+        while !are_several(&waiting_at(&deployment)) {
+            assert!(names.len() < 200, "one worker gets all");
+            let name = names.len().to_string();
+            streams.push(wait(&deployment, &name, ""));
+            names.push(name);
         }
-        names.push(number.to_string());
-        streams.push(wait(&deployment, &number.to_string(), ""));
+        let at = waiting_at(&deployment);
+        assert_eq!(gate.came(), ["first"], "one place");
+        gate.pass_one();
+        assert_eq!((first.status(), waited(&mut first)), (200, None));
+        gate.comes_to_have(2);
+        assert_eq!(waiting(&deployment) as usize, streams.len() - 1);
+        gate.open();
+        for stream in &mut streams {
+            assert_eq!(stream.status(), 200);
+        }
+        let most = start.elapsed().as_millis() as u64;
+        for stream in &mut streams {
+            let waited = waited(stream).unwrap();
+            assert!(waited <= most, "{waited} of {most} ms");
+        }
+        let mut came = gate.came();
+        println!("by worker: {at:?}; served: {came:?}");
+        rounds.fell(came == names);
+        came.sort();
+        names.sort();
+        assert_eq!(came, names, "each once");
+        deployment.settles();
+        assert_eq!(waiting(&deployment), 0);
     }
-    let at = waiting_at(&deployment);
-    assert!(at.len() > 1, "one worker got all: {at:?}");
-    assert_eq!(gate.came(), ["first"], "one place");
-    let least = start.elapsed().as_millis() as u64;
-    gate.pass_one();
-    assert_eq!((first.status(), waited(&mut first)), (200, None));
-    gate.comes_to_have(2);
-    assert_eq!(waiting(&deployment) as usize, streams.len() - 1);
-    gate.open();
-    for stream in &mut streams {
-        assert_eq!(stream.status(), 200);
-    }
-    assert_eq!(gate.came(), names, "at {at:?}");
-    let most = start.elapsed().as_millis() as u64;
-    let of_first = waited(&mut streams[0]).unwrap();
-    let of_all = streams.iter_mut().map(|stream| waited(stream).unwrap());
-    assert!(of_all.max().unwrap() <= most);
-    assert!(
-        of_first <= most && least > 0,
-        "{of_first} of {least} to {most} ms"
-    );
-    deployment.settles();
-    assert_eq!(waiting(&deployment), 0);
-    println!("{} requests, by worker: {at:?}", names.len());
 }
 
 #[test]
@@ -195,7 +199,7 @@ fn the_answer_says_how_long_its_request_has_waited() {
 #[test]
 fn an_earlier_class_is_served_first() {
     let gate = Gate::new();
-    let (deployment, _first) = with_one_place(&gate, &["--class-header", "X-Class"]);
+    let (deployment, _first) = with_one_place(&gate, &["--workers=1", "--class-header", "X-Class"]);
     let mut streams = Vec::new();
     for (name, field) in [
         ("three", "x-class: 3\r\n"),
@@ -281,8 +285,8 @@ fn tenants_are_served_by_their_shares_whoever_sends_more() {
         ("authorization: Bearer b", 8),
     ];
     let served = served(&deployment, &gate, of_each, 16);
-    // Of 16, 12 are a's.
-    assert!((11..=13).contains(&count(&served, 'a')), "{served}");
+    // Of 16, 12 are a's, but for workers that are passed over.
+    assert!((10..=14).contains(&count(&served, 'a')), "{served}");
     println!("{served}");
 }
 
@@ -296,7 +300,7 @@ fn tenants_that_a_field_names_are_served_equally() {
         [("x-team: red", 30), ("x-team: green", 6)],
         10,
     );
-    assert!((4..=6).contains(&count(&served, 'b')), "{served}");
+    assert!((3..=7).contains(&count(&served, 'b')), "{served}");
     let long = format!("x-team: {}\r\n", "n".repeat(headcount::MAX_NAME_LEN + 1));
     for wrong in [&*long, "x-team: a\r\nx-team: b\r\n"] {
         let mut stream = ask(&deployment, "wrong", wrong);
@@ -314,6 +318,7 @@ fn other_keys_have_a_line_of_their_own_and_no_client_is_served_before_its_turn()
     std::fs::write(&file, "good good\n* guests class=2\n").unwrap();
     let gate = Gate::new();
     let options = [
+        "--workers=1",
         "--tenants",
         file.to_str().unwrap(),
         "--class-header",

@@ -27,7 +27,7 @@ fn wait(deployment: &Deployment, sequences: u32) -> Stream {
 #[test]
 fn a_batch_waits_for_all_its_places_and_is_not_starved() {
     let engines = MockEngine::several(1, "0.02");
-    let options = ["--max-in-flight", "4", "--queue", "9"];
+    let options = ["--max-in-flight", "4", "--queue", "9", "--workers=1"];
     let deployment = Deployment::start(&addresses(&engines), &options);
     let mut held: Vec<_> = (0..4).map(|_| deployment.stream(1_000_000)).collect();
     let mut three = wait(&deployment, 3);
@@ -161,7 +161,15 @@ fn a_batch_whose_engine_goes_waits_for_another() {
 #[test]
 fn tokens_that_do_not_fit_now_wait_and_those_above_all_caps_wait_for_an_idle_engine() {
     let engines = MockEngine::several(1, "0.02");
-    let options = ["--policy", "tokens", "--max-tokens", "100", "--queue", "9"];
+    let options = [
+        "--policy",
+        "tokens",
+        "--max-tokens",
+        "100",
+        "--queue",
+        "9",
+        "--workers=1",
+    ];
     let deployment = Deployment::start(&addresses(&engines), &options);
     let post = |tokens: usize| {
         let prompt = "x".repeat(4 * tokens);

@@ -7,7 +7,7 @@ use crate::queue::{
 };
 use crate::server::Server;
 use crate::stream::Stream;
-use headcount::EngineState;
+use headcount::{EngineState, Table};
 use headcount_tests::{Rounds, eventually, is_running};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -241,12 +241,21 @@ fn an_engine_that_cannot_be_reached_is_left_out_by_those_who_wait() {
     comes_to_wait(&deployment, 1);
     let [mut last, mut served] = waits;
     assert!(served.token() && waited(&mut served).is_some());
-    // The last engine goes, too.
-    second.kill();
+    // The last engine goes down, too, though it has a request.
+    let table = Table::open(deployment.table_path()).unwrap();
+    let engines = table.view().engines;
+    let name = format!("http://{other}");
+    let last_engine = engines.iter().find(|engine| engine.name == name).unwrap();
+    assert!(table.down(last_engine.id).is_ok());
     assert_eq!(last.status(), 503);
     assert!(waited(&mut last).is_some());
     let said = last.rest().0;
     assert!(said.contains("\"code\":\"no_engine\""), "{said}");
+    assert!(
+        served.token(),
+        "a request on an engine that is down goes on"
+    );
+    drop(served);
     deployment.settles();
     assert_eq!(waiting(&deployment), 0);
 }
