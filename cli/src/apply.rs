@@ -4,6 +4,7 @@ use crate::caps::TotalCaps;
 use crate::engine_form::EngineList;
 use crate::failure::{Failure, Outcome};
 use crate::output::{print, printable};
+use crate::queue::QueueArgs;
 use crate::table_arg::{PathArgs, TableArg};
 use clap::Args;
 use headcount::{Difference, Error, Options, Table};
@@ -12,7 +13,7 @@ use headcount::{Difference, Error, Options, Table};
 ///
 /// Engines that are not in the list are removed, and the requests in flight on them finish. Engines that stay
 /// keep their requests in flight and their state: one that is drained or down stays so. A cap that is not given
-/// is no cap. The command refuses while a deployment serves the table, unless there is nothing to change.
+/// is no cap, and without --max-waiting the table has no queue: requests that wait then wait on. The command refuses while a deployment serves the table, unless there is nothing to change.
 #[derive(Args, Debug)]
 pub(crate) struct Apply {
     #[command(flatten)]
@@ -21,6 +22,8 @@ pub(crate) struct Apply {
     engines: EngineList,
     #[command(flatten)]
     totals: TotalCaps,
+    #[command(flatten)]
+    queue: QueueArgs,
     /// Print the changes, and make none. Ends with 1 if a deployment would refuse them.
     #[arg(long)]
     dry_run: bool,
@@ -33,7 +36,8 @@ impl Apply {
             let advice = "; `headcount remove` takes engines away";
             return Err(self.engines.none(advice));
         }
-        let mut options = self.totals.set_in(Table::options());
+        let options = self.totals.set_in(Table::options());
+        let mut options = self.queue.set_in(options).map_err(Failure::usage)?;
         for engine in engines {
             options = options.engine(engine);
         }
@@ -93,8 +97,11 @@ fn changed_in_part(table: &Table, options: &Options, wanted: &[Difference]) -> F
 /// Returns the line of a change. Caps of the whole table have the names of their flags.
 fn line(change: &Difference) -> String {
     let (option, found, asked) = (change.option, &change.found, &change.asked);
-    match &change.engine {
-        Some(_) => format!("{}\n", printable(&change.change())),
-        None => format!("{option}_total {found}, now {asked}\n"),
+    match (&change.engine, option) {
+        (Some(_), _) => format!("{}\n", printable(&change.change())),
+        (None, "max_in_flight" | "max_tokens") => {
+            format!("{option}_total {found}, now {asked}\n")
+        }
+        (None, _) => format!("{option} {found}, now {asked}\n"),
     }
 }

@@ -5,6 +5,7 @@ use crate::engine_form::EngineList;
 use crate::failure::{Failure, Outcome};
 use crate::format::count;
 use crate::output::{self, printable, printable_path};
+use crate::queue::{self, QueueArgs};
 use crate::table_arg::path_to_create;
 use clap::Args;
 use headcount::{EngineView, Table};
@@ -20,6 +21,8 @@ pub(crate) struct Create {
     engines: EngineList,
     #[command(flatten)]
     totals: TotalCaps,
+    #[command(flatten)]
+    queue: QueueArgs,
     /// How many engines there is room for, 1 to 4096 [default: 64, or as many as are given].
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     max_engines: Option<usize>,
@@ -49,6 +52,7 @@ impl Create {
             return Err(self.engines.none(advice));
         }
         let mut options = self.totals.set_in(Table::options().mode(self.mode));
+        options = self.queue.set_in(options).map_err(Failure::usage)?;
         for engine in engines {
             options = options.engine(engine);
         }
@@ -86,6 +90,9 @@ fn created(table: &Table) -> String {
     } else {
         let caps = caps::described(view.max_in_flight, view.max_tokens);
         said += &format!("  all engines together: {caps}\n");
+    }
+    if let Some(queue) = &view.queue {
+        said += &format!("  queue: {}\n", queue::bounds(queue));
     }
     said
 }

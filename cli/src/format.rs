@@ -78,6 +78,15 @@ pub(crate) fn age(age: Duration) -> String {
     }
 }
 
+/// Formats how long a request has waited, in at most two units: exactly to the millisecond below a second.
+pub(crate) fn wait(time: Duration) -> String {
+    match time.as_secs_f64() {
+        s if s < 1.0 => format!("{} ms", (s * 1e4).round() / 10.0),
+        s if s < 10.0 => format!("{} s", (s * 10.0).round() / 10.0),
+        _ => age(time),
+    }
+}
+
 /// Formats bytes, roughly.
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
@@ -187,6 +196,24 @@ mod tests {
         let values = [None, Some(0.0), Some(5.0), Some(10.0)];
         assert_eq!(sparkline(&values, 10.0), " ▁▅█");
         assert_eq!(sparkline(&[Some(0.0)], 0.0), "▁");
+    }
+
+    #[test]
+    fn waits_are_exact_where_they_are_short() {
+        let said = |milliseconds: f64| wait(Duration::from_secs_f64(milliseconds / 1e3));
+        let waits = [0.0, 1.0, 2.5, 999.0, 1000.0, 2500.0, 60_000.0];
+        assert_eq!(
+            waits.map(said),
+            [
+                "0 ms",
+                "1 ms",
+                "2.5 ms",
+                "999 ms",
+                "1 s",
+                "2.5 s",
+                "1 min 00 s"
+            ]
+        );
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod list;
 mod metrics;
 mod observed;
 mod output;
+mod queue;
 mod reap;
 mod remove;
 mod show;

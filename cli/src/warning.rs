@@ -1,9 +1,10 @@
 //! Warnings: what is wrong with a table, or unexpected.
 
-use crate::format::age;
+use crate::format::{age, count};
 use crate::observed::is_full;
 use crate::output::printable;
-use headcount::{EngineState, FrontendView, View};
+use crate::queue::waiting;
+use headcount::{EngineState, EngineView, FrontendView, QueueView, View};
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub(crate) enum Warning {
         slot: usize,
         pid: u32,
         in_flight: u64,
+        waiting: u64,
     },
     /// The snapshot is so old that policies ignore it.
     StaleSnapshot { age_seconds: f64 },
@@ -28,6 +30,10 @@ pub(crate) enum Warning {
     NoActiveEngine,
     /// The table takes no more requests, or no more tokens.
     TableFull { cap: u32, what: &'static str },
+    /// As many requests wait as may, of all classes or of one.
+    QueueFull { waiting: u64, class: Option<u8> },
+    /// Requests wait, and engines take none because they are drained.
+    WaitingWhileDrained { waiting: u64, engines: Vec<String> },
     /// An engine takes no more requests, or no more tokens.
     EngineFull { engine: String },
     /// A request like those in flight has too many tokens for what the table has room for.
@@ -61,6 +67,7 @@ impl Warning {
                 slot: frontend.slot,
                 pid: frontend.pid,
                 in_flight: frontend.in_flight,
+                waiting: frontend.waiting,
             });
         }
         if let Some(snapshot) = &view.snapshot {
@@ -72,7 +79,7 @@ impl Warning {
                 all.push(Self::NoPublisher);
             }
         }
-        let sum = |of: fn(&headcount::EngineView) -> u32| -> u64 {
+        let sum = |of: fn(&EngineView) -> u32| -> u64 {
             view.engines.iter().map(|e| u64::from(of(e))).sum()
         };
         for (cap, has, what) in [
@@ -82,6 +89,9 @@ impl Warning {
             if let Some(cap) = cap.filter(|cap| has >= u64::from(*cap)) {
                 all.push(Self::TableFull { cap, what });
             }
+        }
+        if let Some(queue) = &view.queue {
+            all.extend(Self::of_queue(queue, &view.engines));
         }
         let (requests, tokens) = (sum(|e| e.in_flight), sum(|e| e.tokens));
         if let Some((max_tokens, mean)) = short_of_tokens(view.max_tokens, tokens, requests) {
@@ -109,6 +119,32 @@ impl Warning {
                 }
                 _ => {}
             }
+        }
+        all
+    }
+
+    /// The warnings about requests that wait.
+    fn of_queue(queue: &QueueView, engines: &[EngineView]) -> Vec<Self> {
+        let mut all = Vec::new();
+        let waiting = waiting(queue);
+        if waiting == 0 {
+            return all;
+        }
+        if waiting >= u64::from(queue.max_waiting) {
+            let class = None;
+            all.push(Self::QueueFull { waiting, class });
+        }
+        for (class, view) in queue.classes.iter().enumerate() {
+            let bound = view.max_waiting.filter(|bound| view.waiting >= *bound);
+            all.extend(bound.map(|_| Self::QueueFull {
+                waiting: view.waiting.into(),
+                class: Some(class as u8),
+            }));
+        }
+        let drained = (engines.iter()).filter(|e| e.state == EngineState::Draining);
+        let engines: Vec<_> = drained.map(|engine| engine.name.clone()).collect();
+        if !engines.is_empty() {
+            all.push(Self::WaitingWhileDrained { waiting, engines });
         }
         all
     }
@@ -157,10 +193,43 @@ impl fmt::Display for Warning {
                 slot,
                 pid,
                 in_flight,
+                waiting: 0,
             } => write!(
                 f,
                 "frontend {slot} (pid {pid}) is dead and holds {in_flight}; `headcount reap` returns them"
             ),
+            Self::DeadFrontend {
+                slot,
+                pid,
+                in_flight,
+                waiting,
+            } => write!(
+                f,
+                "frontend {slot} (pid {pid}) is dead, holds {in_flight} and waits for {waiting}; `headcount reap` returns them"
+            ),
+            Self::QueueFull { waiting, class } => {
+                let of_class = class.map_or(String::new(), |class| format!(" for class {class}"));
+                let requests = count(*waiting, "request");
+                let verb = if *waiting == 1 { "waits" } else { "wait" };
+                write!(
+                    f,
+                    "the queue is full{of_class}: {requests} {verb}, and further ones are refused"
+                )
+            }
+            Self::WaitingWhileDrained { waiting, engines } => {
+                let requests = count(*waiting, "request");
+                let verb = if *waiting == 1 { "waits" } else { "wait" };
+                let engines: Vec<_> = engines.iter().map(|engine| printable(engine)).collect();
+                let (noun, is) = match engines.as_slice() {
+                    [_] => ("engine", "is"),
+                    _ => ("engines", "are"),
+                };
+                write!(
+                    f,
+                    "{requests} {verb} while {noun} {} {is} drained; `headcount undrain` lets them go there",
+                    engines.join(", ")
+                )
+            }
             Self::StaleSnapshot { age_seconds } => {
                 let old = age(Duration::try_from_secs_f64(*age_seconds).unwrap_or_default());
                 write!(f, "the snapshot is {old} old: policies ignore it")

@@ -9,6 +9,7 @@ mod ending;
 mod generated;
 mod listing;
 mod metrics;
+mod queue;
 mod reading;
 mod scene;
 mod showing;

@@ -3,8 +3,9 @@
 use crate::failure::Failure;
 use crate::observed::Observed;
 use crate::output::printable_json;
+use crate::queue::waiting;
 use crate::warning::Warning;
-use headcount::{EngineView, FrontendView};
+use headcount::{ClassView, EngineView, FrontendView, QueueView};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::UNIX_EPOCH;
@@ -30,7 +31,7 @@ JSON: one object. null stands for none, or not known. Fields may be added;
               waiting, running, kv_usage from 0 to 1, and sampled_in_flight,
               what was counted then)
   frontends   of each: slot, pid, alive, in_flight, tokens, joined_at (seconds
-              of the Unix epoch)
+              of the Unix epoch), waiting (its requests that wait for a place)
   publisher   its pid
   deployment  the pid of the process that decides on the engines
   refusals_total
@@ -38,6 +39,14 @@ JSON: one object. null stands for none, or not known. Fields may be added;
               engine_tokens (each engine was at that cap), table_requests,
               table_tokens (the table was), unavailable (each engine was down,
               draining or excluded)
+  queue       null if the table has none: waiting (requests, of all classes),
+              max_waiting, share_tokens (whether tenants share these and not
+              requests), classes (of 0 to 3: waiting, max_waiting and
+              oldest_seconds, for how long the first one has waited), waited
+              (of those that got a place after waiting, since the table was
+              created: served_total, seconds_total, p50_seconds and
+              p99_seconds, the bound of the range that these are in, null above
+              60), and requests refused_total, timed_out_total, cancelled_total
   snapshot    age_seconds, stale (older than --stale-after), words (the
               publisher's own two)
   table       format, size (bytes), mode, max_engines, max_frontends and threads
@@ -56,6 +65,7 @@ struct Shown<'a> {
     publisher: Option<Process>,
     deployment: Option<Process>,
     refusals_total: BTreeMap<&'static str, u64>,
+    queue: Option<Queue>,
     snapshot: Option<Snapshot>,
     table: Dimensions,
     warnings: Vec<Warned<'a>>,
@@ -92,7 +102,35 @@ struct Frontend {
     alive: bool,
     in_flight: u64,
     tokens: u64,
+    waiting: u64,
     joined_at: f64,
+}
+
+#[derive(Serialize)]
+struct Queue {
+    waiting: u64,
+    max_waiting: u32,
+    share_tokens: bool,
+    classes: Vec<Class>,
+    waited: Waited,
+    refused_total: u64,
+    timed_out_total: u64,
+    cancelled_total: u64,
+}
+
+#[derive(Serialize)]
+struct Class {
+    waiting: u32,
+    max_waiting: Option<u32>,
+    oldest_seconds: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Waited {
+    served_total: u64,
+    seconds_total: f64,
+    p50_seconds: Option<f64>,
+    p99_seconds: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -140,6 +178,7 @@ pub(crate) fn to_json(observed: &Observed, pretty: bool) -> Result<String, Failu
         publisher: view.publisher.map(|pid| Process { pid }),
         deployment: view.deployment.map(|pid| Process { pid }),
         refusals_total: view.refusals_total.by_reason().into_iter().collect(),
+        queue: view.queue.as_ref().map(queue),
         snapshot: view.snapshot.map(|snapshot| Snapshot {
             age_seconds: snapshot.age.as_secs_f64(),
             stale: observed.is_stale(),
@@ -193,6 +232,30 @@ fn engine(engine: &EngineView, all: u64) -> Engine<'_> {
     }
 }
 
+fn queue(queue: &QueueView) -> Queue {
+    let class = |class: &ClassView| Class {
+        waiting: class.waiting,
+        max_waiting: class.max_waiting,
+        oldest_seconds: class.oldest.map(|age| age.as_secs_f64()),
+    };
+    let quantile = |share| queue.waited.quantile(share).map(|time| time.as_secs_f64());
+    Queue {
+        waiting: waiting(queue),
+        max_waiting: queue.max_waiting,
+        share_tokens: queue.share_tokens,
+        classes: queue.classes.iter().map(class).collect(),
+        waited: Waited {
+            served_total: queue.waited.count(),
+            seconds_total: queue.waited.sum.as_secs_f64(),
+            p50_seconds: quantile(0.5),
+            p99_seconds: quantile(0.99),
+        },
+        refused_total: queue.refused_total,
+        timed_out_total: queue.timed_out_total,
+        cancelled_total: queue.cancelled_total,
+    }
+}
+
 fn frontend(frontend: &FrontendView) -> Frontend {
     let since = frontend.joined_at.duration_since(UNIX_EPOCH);
     Frontend {
@@ -201,6 +264,7 @@ fn frontend(frontend: &FrontendView) -> Frontend {
         alive: frontend.alive,
         in_flight: frontend.in_flight,
         tokens: frontend.tokens,
+        waiting: frontend.waiting,
         joined_at: since.map_or(0.0, |since| since.as_secs_f64()),
     }
 }

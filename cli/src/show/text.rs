@@ -3,6 +3,7 @@
 use crate::format::{age, bar, bytes, count, short, weight};
 use crate::observed::{Observed, is_full, reason_name, state};
 use crate::output::{printable, printable_path};
+use crate::queue::{who_waited, who_waits};
 use crate::text_table::{Cell, align, narrowest};
 use anstyle::{AnsiColor, Style};
 use headcount::{EngineState, EngineView, FrontendView};
@@ -34,13 +35,23 @@ pub(crate) fn render(observed: &Observed, width: usize) -> String {
     if let Some(refusals) = refusals(observed) {
         let _ = writeln!(out, "{refusals}");
     }
+    if let Some(queue) = &view.queue {
+        let _ = writeln!(out, "queue: {}", who_waits(queue));
+        if let Some(waited) = who_waited(queue) {
+            let _ = writeln!(out, "waited since its creation: {waited}");
+        }
+    }
     for warning in &observed.warnings {
         let style = if warning.is_serious() { BAD } else { NOTABLE };
         let _ = writeln!(out, "{style}! {warning}{style:#}");
     }
     let _ = write!(out, "\n{}", engines(observed, width));
-    let mut frontends = vec![heads(&FRONTEND_HEADS)];
-    frontends.extend(view.frontends.iter().map(frontend_row));
+    let mut names = FRONTEND_HEADS.to_vec();
+    if view.queue.is_some() {
+        names.insert(WAITING_AT, " WAIT");
+    }
+    let mut frontends = vec![heads(&names)];
+    frontends.extend((view.frontends.iter()).map(|f| frontend_row(f, view.queue.is_some())));
     let _ = write!(out, "\n{}", align(&frontends, width));
     let dimensions = &observed.dimensions;
     let _ = writeln!(
@@ -229,20 +240,26 @@ fn cell(observed: &Observed, engine: &EngineView, column: Column) -> Cell {
 }
 
 const FRONTEND_HEADS: [&str; 6] = ["FRONTEND", " PID", "ALIVE", " IN-FL", " TOKENS", " JOINED"];
+/// Where the column of waiting requests is, if the table has a queue.
+const WAITING_AT: usize = 5;
 
-fn frontend_row(frontend: &FrontendView) -> Vec<Cell> {
+fn frontend_row(frontend: &FrontendView, has_queue: bool) -> Vec<Cell> {
     let alive = if frontend.alive {
         Cell::left("yes").style(GOOD)
     } else {
         Cell::left("DEAD").style(BAD)
     };
     let joined = SystemTime::now().duration_since(frontend.joined_at);
-    vec![
+    let mut row = vec![
         Cell::left(frontend.slot.to_string()),
         Cell::right(frontend.pid.to_string()),
         alive,
         Cell::right(frontend.in_flight.to_string()).style(BOLD),
         Cell::right(short(frontend.tokens)),
         Cell::right(format!("{} ago", age(joined.unwrap_or_default()))),
-    ]
+    ];
+    if has_queue {
+        row.insert(WAITING_AT, Cell::right(frontend.waiting.to_string()));
+    }
+    row
 }

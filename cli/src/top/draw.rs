@@ -6,8 +6,9 @@ use super::popup;
 use crate::format::{age, load, rate, short};
 use crate::observed::reason_name;
 use crate::output::printable;
+use crate::queue::{who_waited, who_waits};
 use crate::text_table::{cut, cut_end};
-use headcount::FrontendView;
+use headcount::{FrontendView, QueueView};
 use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -23,6 +24,7 @@ const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 struct Parts {
     title: usize,
     summary: usize,
+    queue: usize,
     warnings: usize,
     heads: usize,
     engines: usize,
@@ -32,7 +34,7 @@ struct Parts {
 
 impl Parts {
     /// Distributes the lines of a screen, to the most important part first.
-    fn of(height: usize, warnings: usize, engines: usize, frontends: usize) -> Self {
+    fn of(height: usize, queue: bool, warnings: usize, engines: usize, frontends: usize) -> Self {
         let mut left = height;
         let mut take = |wanted: usize, if_left: usize| {
             let taken = if left >= if_left { wanted.min(left) } else { 0 };
@@ -45,6 +47,7 @@ impl Parts {
             heads: take(1, 2),
             keys: take(1, 2),
             summary: take(1, 3),
+            queue: take(usize::from(queue), 3),
             warnings: take(usize::from(warnings > 0), 3),
             ..Self::default()
         };
@@ -71,6 +74,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     let view = &app.observed().view;
     let parts = Parts::of(
         height,
+        view.queue.is_some(),
         app.observed().warnings.len(),
         view.engines.len(),
         view.frontends.len(),
@@ -82,6 +86,10 @@ pub(crate) fn draw(frame: &mut Frame<'_>, app: &mut App) {
     }
     if parts.summary > 0 {
         lines.push(summary(app, width));
+    }
+    if parts.queue > 0 {
+        let queue = app.observed().view.queue.as_ref();
+        lines.extend(queue.map(|queue| queue_line(queue, width)));
     }
     lines.extend(warnings(app, parts.warnings, width));
     let columns = Columns::within(width, app.observed());
@@ -206,6 +214,15 @@ fn summary(app: &App, width: usize) -> Line<'static> {
     Line::from(line)
 }
 
+/// Who waits, and how long requests have waited.
+fn queue_line(queue: &QueueView, width: usize) -> Line<'static> {
+    let mut line = who_waits(queue);
+    if let Some(waited) = who_waited(queue) {
+        line += &format!("; {waited}");
+    }
+    Line::from(cut_end(&line, width))
+}
+
 /// The worst warnings.
 fn warnings(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
     let all = &app.observed().warnings;
@@ -229,9 +246,21 @@ fn warnings(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
 
 fn frontends(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
     let all = &app.observed().view.frontends;
+    let has_queue = app.observed().view.queue.is_some();
+    // A column that is there if the table has a queue.
+    let waiting = |figure: &str| match has_queue {
+        true => format!(" {figure:>5}"),
+        false => String::new(),
+    };
     let head = format!(
-        "{:8} {:>8} {:5} {:>6} {:>6}  {}",
-        "FRONTEND", "PID", "ALIVE", "IN-FL", "TOKENS", "JOINED"
+        "{:8} {:>8} {:5} {:>6} {:>6}{}  {}",
+        "FRONTEND",
+        "PID",
+        "ALIVE",
+        "IN-FL",
+        "TOKENS",
+        waiting("WAIT"),
+        "JOINED"
     );
     let mut shown = vec![Line::styled(head, FAINT)];
     // The dead first: an operator looks for them.
@@ -248,12 +277,13 @@ fn frontends(app: &App, lines: usize, width: usize) -> Vec<Line<'static>> {
             .duration_since(frontend.joined_at)
             .unwrap_or_default();
         let text = format!(
-            "{:<8} {:>8} {:5} {:>6} {:>6}  {} ago",
+            "{:<8} {:>8} {:5} {:>6} {:>6}{}  {} ago",
             frontend.slot,
             frontend.pid,
             if frontend.alive { "yes" } else { "DEAD" },
             frontend.in_flight,
             short(frontend.tokens),
+            waiting(&short(frontend.waiting)),
             age(joined)
         );
         let style = if frontend.alive { Style::new() } else { BAD };

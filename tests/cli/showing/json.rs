@@ -55,6 +55,9 @@ fn json_says_of_each_engine_what_the_table_says() {
 #[test]
 fn json_is_as_documented() {
     let mut scene = Scene::new();
+    let queue = headcount::Table::options().max_waiting(100);
+    let queue = queue.max_waiting_of_class(3, 20);
+    scene.table.apply(&queue).unwrap();
     let mut publisher = scene.table.publisher().unwrap();
     publisher
         .publish_with(&[headcount::EngineStats::default(); 3], [5, 1])
