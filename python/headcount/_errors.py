@@ -1,7 +1,7 @@
 """The errors of this package: a class for each kind, all of them under ``Error``.
 
-The class for the Rust library's ``Error::X`` is ``XError``. Each message says what was found, what was expected, and
-what to do about it. A call that raises changes nothing, and the table works on as before.
+The class for the Rust library's ``Error::X`` or ``AcquireError::X`` is ``XError``. Each message says what was found,
+what was expected, and what to do about it. A call that raises changes nothing, and the table works on as before.
 """
 
 from __future__ import annotations
@@ -73,12 +73,52 @@ class ForkedError(Error):
     ``Table.join``, ``Table.publisher`` or ``Table.deploy`` in the child."""
 
 
+class RequestError(Error, ValueError):
+    """The request itself cannot be: it has a class above 3, a tenant whose name is too long, or a share of 0."""
+
+
 class PolicyError(Error, ValueError):
     """There is no policy of that name."""
 
     name: str
     known: list[str]
     """The names of all policies."""
+
+
+# -- Waiting for a place -----------------------------------------------------------------------------
+
+
+class QueueFullError(Error):
+    """As many requests wait as the table's ``max_waiting`` allows, in all or of the request's class. The request has
+    not waited.
+
+    Answer 429 or 503 with a Retry-After.
+    """
+
+    class_: int | None
+    """The class whose own bound it is. None: the bound of all classes together."""
+    retry_after: float | None
+    """In how many seconds there would be a place for a request at the end of the queue, by the rate at which requests
+    that waited were served lately. None: not known."""
+
+
+class WaitedTooLongError(Error, TimeoutError):
+    """The request's time was over before it got a place."""
+
+    waited: float
+    """For how many seconds it has waited."""
+
+
+class NoQueueError(Error):
+    """The table has no queue, and no place for the request now. Set ``max_waiting`` when the table is created, or by
+    ``Table.apply``."""
+
+
+class NoThreadError(Error):
+    """The kernel did not start the thread that waits for tasks."""
+
+    errno: int
+    """The kernel's error."""
 
 
 # -- Joining and publishing --------------------------------------------------------------------------

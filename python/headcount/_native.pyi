@@ -1,6 +1,6 @@
 """The compiled half of ``headcount``."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import EllipsisType, TracebackType
@@ -16,12 +16,15 @@ __all__ = [
     "MAX_FRONTENDS",
     "MAX_IN_FLIGHT",
     "MAX_NAME_LEN",
+    "WAITED_BOUNDS",
     "Deployment",
     "Frontend",
     "Permit",
     "Publisher",
     "Reaper",
     "Table",
+    "_Acquire",
+    "_Wakeups",
 ]
 
 __version__: Final[str]
@@ -29,6 +32,7 @@ MAX_ENGINES: Final[int]
 MAX_FRONTENDS: Final[int]
 MAX_IN_FLIGHT: Final[int]
 MAX_NAME_LEN: Final[int]
+WAITED_BOUNDS: Final[tuple[float, ...]]
 
 _Engines = int | Sequence[Engine | str]
 _AnyEngine = int | EngineId
@@ -55,6 +59,9 @@ class Table:
         threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
+        max_waiting: int | None = None,
+        max_waiting_of_class: Mapping[int, int] | None = None,
+        share_tokens: bool | None = None,
         mode: int | None = None,
         any_owner: bool = False,
     ) -> Table:
@@ -78,6 +85,11 @@ class Table:
         max_in_flight, max_tokens: caps on all engines together; None, the default, for no cap. With
         max_in_flight=0 the table takes no request, and with max_tokens=0 only requests without tokens: others
         raise SaturatedError, whose ``passes`` is False.
+        max_waiting: how many requests wait at most for a place, over all processes, 1 to 1,048,575; see
+        ``Frontend.acquire``. None, the default, for a table without a queue.
+        max_waiting_of_class: how many of them may be of a class, as in {3: 100}, for each class that has a bound of
+        its own; 1 to 1,048,575.
+        share_tokens: whether tenants share the tokens of requests, and not their number; default False.
         mode: permission bits of the file; default 0o600.
         any_owner: whether to open a table that belongs to another user.
 
@@ -95,6 +107,9 @@ class Table:
         threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
+        max_waiting: int | None = None,
+        max_waiting_of_class: Mapping[int, int] | None = None,
+        share_tokens: bool | None = None,
         mode: int | None = None,
     ) -> Table:
         """Creates a table at ``path``, where no file may lie yet. Takes the options of ``open_or_create``.
@@ -124,6 +139,9 @@ class Table:
         threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
+        max_waiting: int | None = None,
+        max_waiting_of_class: Mapping[int, int] | None = None,
+        share_tokens: bool | None = None,
     ) -> Table:
         """Creates a table without a path. Pass its ``fileno()`` to child processes, by ``pass_fds`` of ``subprocess``
         say, and open it there by ``from_fd``. Takes the options of ``open_or_create``, but no mode.
@@ -165,14 +183,17 @@ class Table:
         threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
+        max_waiting: int | None = None,
+        max_waiting_of_class: Mapping[int, int] | None = None,
+        share_tokens: bool | None = None,
         mode: int | None = None,
     ) -> Changes:
         """Brings the table to these options while its frontends go on: adds and removes engines, and changes their
         weights and caps and the table's own caps. Returns the Changes. Takes the options of ``open_or_create``.
 
         An engine whose name the table has already keeps its state and what is in flight on it. Without
-        ``engines``, all engines stay as they are. A cap of the table that is not given is taken away. The sizes
-        and the mode cannot be changed.
+        ``engines``, all engines stay as they are. A cap of the table that is not given is taken away, and
+        so is the queue. The sizes and the mode cannot be changed.
 
         Processes that apply at the same time do so one after the other. If another process is the table's
         deployment, this raises DeployedError: only that process changes the table, by ``Deployment.apply``.
@@ -189,6 +210,9 @@ class Table:
         threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
+        max_waiting: int | None = None,
+        max_waiting_of_class: Mapping[int, int] | None = None,
+        share_tokens: bool | None = None,
         mode: int | None = None,
     ) -> list[Difference]:
         """Returns what ``apply`` would change now, in its order. Takes the options of ``open_or_create``.
@@ -336,6 +360,9 @@ class Deployment:
         threads: int | None = None,
         max_in_flight: int | None = None,
         max_tokens: int | None = None,
+        max_waiting: int | None = None,
+        max_waiting_of_class: Mapping[int, int] | None = None,
+        share_tokens: bool | None = None,
         mode: int | None = None,
     ) -> Changes:
         """Brings the table to these options, as ``Table.apply`` does for a process that is no deployment.
@@ -367,7 +394,7 @@ class Deployment:
 class Frontend:
     """This process's place in a table, with the policy by which it routes. From ``Table.join``.
 
-    Any thread and any asyncio task may use it: no call blocks. It leaves the table by ``close()``, at the end
+    Any thread and any asyncio task may use it: no call but ``acquire`` blocks. It leaves the table by ``close()``, at the end
     of a ``with`` block, or when this object is gone. Permits that are still counted then keep the place until
     the last of them is released. A process that dies without leaving stays in the table as a dead frontend
     until the next reap. In a forked child, calls raise ``ForkedError``; join there anew.
@@ -406,6 +433,59 @@ class Frontend:
         """Places ``count`` requests as that many calls of ``route`` would, or none. Returns their permits.
 
         Raises the errors of ``route``.
+        """
+    def acquire(
+        self,
+        *,
+        timeout: float | None = None,
+        tokens: int = 0,
+        class_: int = 0,
+        tenant: str | None = None,
+        share: int = 1,
+        pin: _AnyEngine | None = None,
+        exclude: Iterable[_AnyEngine] | None = (),
+        prefer: tuple[_AnyEngine, float] | None = None,
+    ) -> Permit:
+        """Places a request as ``route`` does, and if there is no place for it, waits for one. Returns its permit.
+
+        All processes of the table have one queue: see ``max_waiting`` of ``Table.open_or_create``. Of the requests that
+        may use a place, that of the smallest class gets it, and within a class the one that began to wait first, or
+        that of the tenant whose turn it is. While a request waits, a later one gets no place that it could take.
+
+        Other threads run meanwhile. A signal handler of Python's that raises ends the wait, at most 50 ms later in the
+        main thread: so does Ctrl-C. Under asyncio, use ``acquire_async``.
+
+        timeout: for how many seconds it waits; 0 or more. With 0 it tries once. None, the default: for ever.
+        tokens, pin, exclude, prefer: as in ``route``.
+        class_: 0, the default, is served first, to 3. Later classes wait for as long as earlier ones come.
+        tenant: the customer or the API key that it is for, of at most ``MAX_NAME_LEN`` bytes. While requests of one class
+        wait, tenants are served in proportion to their shares, whichever sends more. None: one more tenant.
+        share: the share of its tenant, 1 or more.
+
+        Raises QueueFullError, WaitedTooLongError, NoQueueError, RequestError, and the errors of ``route``; but
+        SaturatedError only if waiting cannot help. Nothing is counted then.
+        """
+    async def acquire_async(
+        self,
+        *,
+        timeout: float | None = None,
+        tokens: int = 0,
+        class_: int = 0,
+        tenant: str | None = None,
+        share: int = 1,
+        pin: _AnyEngine | None = None,
+        exclude: Iterable[_AnyEngine] | None = (),
+        prefer: tuple[_AnyEngine, float] | None = None,
+    ) -> Permit:
+        """Places a request as ``acquire`` does, while other tasks of the event loop run: ``await`` it. Returns its permit.
+
+        Works on asyncio's loops and on uvloop's, from any number of tasks: one thread of the process waits for all tasks
+        of a frontend. The request begins to wait when it is awaited, and the timeout runs from then.
+
+        A task that is cancelled while it waits (``Task.cancel``, ``asyncio.timeout``, ``asyncio.wait_for``) leaves the queue
+        at once. A place that it had got by then goes to the next request.
+
+        Takes the arguments of ``acquire``. Raises its errors, and NoThreadError.
         """
     def with_policy(self, policy: PolicyName, stale_after: float | None = None) -> Frontend:
         """Returns a frontend with the same place that routes by another policy; see ``Table.join``. The place
@@ -564,3 +644,22 @@ class Reaper:
         /,
     ) -> None: ...
     def __reduce__(self) -> NoReturn: ...
+
+@final
+class _Acquire:
+    """A request of a task that waits for a place."""
+
+    def poll(self, wakeups: _Wakeups, number: int) -> Permit | None:
+        """Returns the permit, or None if the request has no place yet: ``wakeups`` tells this number when to call again."""
+    def close(self) -> None:
+        """Leaves the queue. A place that the request has got meanwhile goes to the next one."""
+
+@final
+class _Wakeups:
+    """Tells an event loop which of its tasks are to be polled."""
+
+    def __new__(cls) -> _Wakeups: ...
+    def fileno(self) -> int:
+        """Returns the descriptor that is readable when a task is to be polled."""
+    def take(self) -> list[int]:
+        """Returns the numbers of the tasks that are to be polled since the last call."""

@@ -6,10 +6,13 @@ processes go on.
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 from headcount._engine import EngineId, EngineStats
+from headcount._native import WAITED_BOUNDS
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class FrontendView:
     """Requests that it has in flight."""
     tokens: int
     """Their tokens."""
+    waiting: int
+    """Requests of its that wait for a place."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,62 @@ class Refusals:
 
 
 @dataclass(frozen=True)
+class ClassView:
+    """A class of requests that wait for a place."""
+
+    waiting: int
+    """How many wait."""
+    max_waiting: int | None
+    """The most that wait. None: no bound of its own."""
+    oldest: float | None
+    """For how many seconds the one that is served next, of those of any frontend, has waited at most, to the
+    millisecond. None: none waits."""
+
+
+@dataclass(frozen=True)
+class WaitedView:
+    """How long requests have waited that were served, since the table was created."""
+
+    BOUNDS: ClassVar[tuple[float, ...]] = WAITED_BOUNDS
+    """The upper bound of each range but the last, in seconds."""
+
+    by_range: list[int]
+    """How many were served, by the ranges of ``BOUNDS``, and those above the last of these. Each only grows."""
+    sum: float
+    """How many seconds they have waited, added up."""
+
+    @property
+    def count(self) -> int:
+        """How many were served."""
+        return sum(self.by_range)
+
+    def quantile(self, share: float) -> float | None:
+        """Returns the upper bound, in seconds, of the range that has the given share of them below or in it: 0.5 for the
+        median. None: none was served, or it lies above the last bound."""
+        wanted = max(math.ceil(self.count * share), 1)
+        below = itertools.accumulate(self.by_range)
+        return next((bound for bound, has in zip(self.BOUNDS, below) if has >= wanted), None)
+
+
+@dataclass(frozen=True)
+class QueueView:
+    """The requests that wait for a place, and what has become of those that did."""
+
+    max_waiting: int
+    """The most requests that wait, of all classes together."""
+    classes: list[ClassView]
+    """Each class, from the one that is served first."""
+    waited: WaitedView
+    """How long the requests have waited that were served."""
+    refused_total: int
+    """How many were refused because the queue was full. Only grows, as the next two."""
+    timed_out_total: int
+    """How many gave up because their time was over."""
+    cancelled_total: int
+    """How many were given up by their callers, or found no engine any more."""
+
+
+@dataclass(frozen=True)
 class View:
     """The contents of a table, from ``Table.view``."""
 
@@ -103,6 +164,8 @@ class View:
     """The pid of the table's deployment; see ``Table.deploy``. None if no living process is it."""
     refusals_total: Refusals
     """How many calls were refused since the table was created, by reason."""
+    queue: QueueView | None
+    """The queue, in which requests wait for a place. None: the table has none."""
 
     def engine(self, engine: int | EngineId) -> EngineView | None:
         """Returns the engine of a number or an id, or None if there is none. The numbers of a table's engines have
@@ -140,6 +203,8 @@ class Reaped:
     """Their requests in flight."""
     tokens: int
     """The tokens of these requests."""
+    waiting: int
+    """Requests of theirs that waited for a place."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,12 @@
 //! Arguments of Python, checked. The error for a bad one says what a good one is.
 
 use headcount::{EngineId, EngineSelector};
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOSError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyInt, PySequence, PyString};
+use pyo3::types::{PyBool, PyBytes, PyInt, PyMapping, PySequence, PyString};
+use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// Tokens of a request, or a cap.
@@ -20,6 +22,20 @@ pub(crate) enum Which {
     Id(EngineId),
 }
 
+/// A class of requests. The library checks it.
+#[derive(Clone, Copy)]
+pub(crate) struct Class(pub(crate) u8);
+
+/// How many requests wait at most, of each class that has a bound of its own.
+pub(crate) struct OfClass(pub(crate) Vec<(Class, u32)>);
+
+/// The share of a tenant. The library checks it.
+#[derive(Clone, Copy)]
+pub(crate) struct Share(pub(crate) u32);
+
+/// The name of a tenant. The library checks it.
+pub(crate) struct Tenant(pub(crate) String);
+
 /// A count of engines, frontends, threads or requests.
 #[derive(Clone, Copy)]
 pub(crate) struct Count(pub(crate) usize);
@@ -27,7 +43,7 @@ pub(crate) struct Count(pub(crate) usize);
 /// The name of an engine.
 pub(crate) struct Name(pub(crate) String);
 
-/// True or False.
+/// True or False, for `any_owner`.
 #[derive(Clone, Copy)]
 pub(crate) struct Flag(pub(crate) bool);
 
@@ -41,7 +57,7 @@ pub(crate) struct Weight(pub(crate) f32);
 
 /// The number of a descriptor, which need not be open.
 #[derive(Clone, Copy)]
-pub(crate) struct Descriptor(pub(crate) i64);
+pub(crate) struct Descriptor(i64);
 
 /// The engine that a request prefers, and the slack.
 #[derive(Clone, Copy)]
@@ -109,6 +125,60 @@ impl From<Which> for EngineSelector {
     }
 }
 
+impl<'py> FromPyObject<'_, 'py> for Class {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if object.is_instance_of::<PyBool>() {
+            return Err(must_be("a class", "a whole number", &object));
+        }
+        object.extract().map(Self).map_err(|error: PyErr| {
+            if !error.is_instance_of::<PyOverflowError>(object.py()) {
+                return must_be("a class", "a whole number", &object);
+            }
+            PyValueError::new_err(format!(
+                "there is no class {}; classes are 0, which is served first, to 3",
+                shown(&object)
+            ))
+        })
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for OfClass {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let Ok(bounds) = object.cast::<PyMapping>() else {
+            let what = "a bound for each class that has one, as in {3: 100}";
+            return Err(must_be("max_waiting_of_class", what, &object));
+        };
+        let bound = |item: Bound<'py, PyAny>| {
+            let (class, requests): (_, Bound<'_, PyAny>) = item.extract()?;
+            let requests = whole(requests.as_borrowed(), "a number of requests")?;
+            Ok((class, requests))
+        };
+        (bounds.items()?.iter().map(bound))
+            .collect::<PyResult<_>>()
+            .map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Share {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        whole(object, "a tenant's share").map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Tenant {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        text(&object, "a tenant's name", "a str").map(Self)
+    }
+}
+
 impl<'py> FromPyObject<'_, 'py> for Count {
     type Error = PyErr;
 
@@ -130,8 +200,7 @@ impl<'py> FromPyObject<'_, 'py> for Flag {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let flag = object.extract().map(Self);
-        flag.map_err(|_: PyErr| must_be("any_owner", "True or False", &object))
+        flag(&object, "any_owner").map(Self)
     }
 }
 
@@ -267,6 +336,12 @@ fn word(object: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
     })
 }
 
+/// Returns True or False. `name` is the argument's.
+pub(crate) fn flag(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    let flag = object.extract();
+    flag.map_err(|_: PyErr| must_be(name, "True or False", object))
+}
+
 /// Returns a number that need not be whole.
 pub(crate) fn real(object: &Bound<'_, PyAny>, what: &str) -> PyResult<f64> {
     match object.is_instance_of::<PyBool>() {
@@ -351,5 +426,26 @@ impl Seconds {
                 "{what} is {seconds:?}, but it must be a number of seconds, 0 or more and less than {most:e}"
             ))
         })
+    }
+}
+
+const EBADF: i32 = 9; // of Linux, on all its processors
+
+impl Descriptor {
+    /// Returns a new descriptor on the file of the caller's descriptor.
+    pub(crate) fn duplicate(self) -> PyResult<OwnedFd> {
+        // By way of /proc: a number from Python may be no descriptor at all, and then this fails.
+        let Self(fd) = self;
+        let file = std::fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(format!("/proc/self/fd/{fd}"))
+            .map_err(|error| match error.kind() {
+                ErrorKind::NotFound => {
+                    PyOSError::new_err((EBADF, format!("{fd} is no open descriptor")))
+                }
+                _ => error.into(),
+            })?;
+        Ok(file.into())
     }
 }

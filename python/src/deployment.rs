@@ -42,7 +42,7 @@ impl Deployment {
     /// BusyError, IoError, ForkedError, and ValueError after ``close``.
     #[pyo3(
         signature = (engines=None, **keywords),
-        text_signature = "($self, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, mode=None)"
+        text_signature = "($self, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, max_waiting=None, max_waiting_of_class=None, share_tokens=None, mode=None)"
     )]
     fn apply<'py>(
         &self,

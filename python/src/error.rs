@@ -1,11 +1,12 @@
 //! The library's errors as Python's exceptions, which `headcount/_errors.py` defines.
 
 use crate::view;
-use headcount::{Difference, Error};
+use headcount::{AcquireError, Difference, Error};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyModule, PyType};
 use std::path::Path;
+use std::time::Duration;
 
 /// The library's results as Python's.
 pub(crate) trait OrRaise<T> {
@@ -24,6 +25,7 @@ impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
 enum Field<'a> {
     Number(u64),
     Real(f32),
+    Seconds(Duration),
     Truth(bool),
     Text(&'a str),
     Names(&'static [&'static str]),
@@ -39,23 +41,48 @@ fn raised(py: Python<'_>, error: impl Into<Error>) -> PyErr {
     exception(py, &error.into()).unwrap_or_else(|error| error)
 }
 
-fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+/// Returns the exception for a request that got no place by waiting.
+#[cold]
+pub(crate) fn not_acquired(py: Python<'_>, error: &AcquireError) -> PyErr {
+    if let AcquireError::Route(error) = error {
+        return raised(py, *error);
+    }
+    let (kind, fields) = describe_wait(error);
+    let made = kinds(py).and_then(|kinds| made(&kinds.getattr(kind)?, error.to_string(), fields));
+    made.unwrap_or_else(|error| error)
+}
+
+/// Returns the module with the classes.
+fn kinds(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static KINDS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let kinds = KINDS.get_or_try_init(py, || {
         PyModule::import(py, "headcount._errors").map(Bound::unbind)
     })?;
-    let (kind, fields) = describe(error);
-    let kinds = kinds.bind(py);
+    Ok(kinds.bind(py))
+}
+
+fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let (kinds, (kind, fields)) = (kinds(py)?, describe(error));
     let kind = match error {
         Error::Io { source, .. } => kinds.call_method1("io", (source.raw_os_error(),))?,
         _ => kinds.getattr(kind)?,
     };
-    let kind = kind.cast_into::<PyType>()?;
-    let exception = kind.call1((message(error),))?;
+    made(&kind, message(error), fields)
+}
+
+/// Returns an exception of a class, with its attributes.
+fn made(
+    kind: &Bound<'_, PyAny>,
+    message: String,
+    fields: Vec<(&'static str, Field<'_>)>,
+) -> PyResult<PyErr> {
+    let py = kind.py();
+    let exception = kind.cast::<PyType>()?.call1((message,))?;
     for (name, field) in fields {
         match field {
             Field::Number(number) => exception.setattr(name, number)?,
             Field::Real(number) => exception.setattr(name, number)?,
+            Field::Seconds(time) => exception.setattr(name, time.as_secs_f64())?,
             Field::Truth(truth) => exception.setattr(name, truth)?,
             Field::Text(text) => exception.setattr(name, text)?,
             Field::Names(names) => exception.setattr(name, names.to_vec())?,
@@ -128,6 +155,7 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
             vec![("engine", number(*engine)), ("removed", Truth(*removed))],
         ),
         Error::Forked => ("ForkedError", vec![]),
+        Error::Request(_) => ("RequestError", vec![]),
         Error::Policy { name, known, .. } => (
             "PolicyError",
             vec![("name", Text(name)), ("known", Field::Names(known))],
@@ -202,6 +230,30 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
         Error::ReadOnly => ("ReadOnlyError", vec![]),
         Error::Io { path, source, .. } => ("IoError", of_the_system(path, source.raw_os_error())),
         // A variant that is newer than this package.
+        _ => ("Error", vec![]),
+    }
+}
+
+/// Returns the same of an error of the wait for a place.
+fn describe_wait(error: &AcquireError) -> (&'static str, Vec<(&'static str, Field<'static>)>) {
+    match *error {
+        AcquireError::QueueFull { class, retry_after } => {
+            let class = class.map_or(Field::Nothing, |class| Field::Number(class.into()));
+            let retry_after = retry_after.map_or(Field::Nothing, Field::Seconds);
+            let fields = vec![("class_", class), ("retry_after", retry_after)];
+            ("QueueFullError", fields)
+        }
+        AcquireError::WaitedTooLong { waited } => (
+            "WaitedTooLongError",
+            vec![("waited", Field::Seconds(waited))],
+        ),
+        AcquireError::NoQueue => ("NoQueueError", vec![]),
+        AcquireError::NoThread { errno } => (
+            "NoThreadError",
+            vec![("errno", Field::Number(errno as u64))],
+        ),
+        // `Route`, which has a class of its own; `Cancelled`, which Python's own exception stands for; and variants
+        // that are newer than this package.
         _ => ("Error", vec![]),
     }
 }

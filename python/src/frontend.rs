@@ -1,11 +1,13 @@
 //! This process's place in a table, where requests are routed.
 
-use crate::argument::{Count, Excluded, Prefer, Seconds, Tokens, Which};
+use crate::argument::{Class, Count, Excluded, Prefer, Seconds, Share, Tenant, Tokens, Which};
 use crate::error::OrRaise;
 use crate::permit::Permit;
 use crate::policy::Named;
 use crate::ready::Ready;
 use crate::table::{Opened, Table, of_this_process};
+use crate::task;
+use crate::waiting::{self, Asked};
 use headcount::{EngineId, Request};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,7 +15,7 @@ use pyo3::types::PyList;
 
 /// This process's place in a table, with the policy by which it routes. From ``Table.join``.
 ///
-/// Any thread and any asyncio task may use it: no call blocks. It leaves the table by ``close()``, at the end
+/// Any thread and any asyncio task may use it: no call but ``acquire`` blocks. It leaves the table by ``close()``, at the end
 /// of a ``with`` block, or when this object is gone. Permits that are still counted then keep the place until
 /// the last of them is released. A process that dies without leaving stays in the table as a dead frontend
 /// until the next reap. In a forked child, calls raise ``ForkedError``; join there anew.
@@ -112,6 +114,97 @@ impl Frontend {
             let request = request(tokens, pin, &excluded, prefer);
             let permits = frontend.route_many_with(count.0, &request).or_raise(py)?;
             Ok(permits.into_iter().map(Permit::new).collect())
+        })
+    }
+
+    /// Places a request as ``route`` does, and if there is no place for it, waits for one. Returns its permit.
+    ///
+    /// All processes of the table have one queue: see ``max_waiting`` of ``Table.open_or_create``. Of the requests that
+    /// may use a place, that of the smallest class gets it, and within a class the one that began to wait first, or
+    /// that of the tenant whose turn it is. While a request waits, a later one gets no place that it could take.
+    ///
+    /// Other threads run meanwhile. A signal handler of Python's that raises ends the wait, at most 50 ms later in the
+    /// main thread: so does Ctrl-C. Under asyncio, use ``acquire_async``.
+    ///
+    /// timeout: for how many seconds it waits; 0 or more. With 0 it tries once. None, the default: for ever.
+    /// tokens, pin, exclude, prefer: as in ``route``.
+    /// class_: 0, the default, is served first, to 3. Later classes wait for as long as earlier ones come.
+    /// tenant: the customer or the API key that it is for, of at most ``MAX_NAME_LEN`` bytes. While requests of one class
+    /// wait, tenants are served in proportion to their shares, whichever sends more. None: one more tenant.
+    /// share: the share of its tenant, 1 or more.
+    ///
+    /// Raises QueueFullError, WaitedTooLongError, NoQueueError, RequestError, and the errors of ``route``; but
+    /// SaturatedError only if waiting cannot help. Nothing is counted then.
+    #[pyo3(
+        signature = (*, timeout=None, tokens=Tokens(0), class_=Class(0), tenant=None, share=Share(1), pin=None, exclude=None, prefer=None),
+        text_signature = "($self, *, timeout=None, tokens=0, class_=0, tenant=None, share=1, pin=None, exclude=(), prefer=None)"
+    )]
+    #[allow(clippy::too_many_arguments)] // Python's, by their names
+    fn acquire(
+        &self,
+        py: Python<'_>,
+        timeout: Option<Seconds>,
+        tokens: Tokens,
+        class_: Class,
+        tenant: Option<Tenant>,
+        share: Share,
+        pin: Option<Which>,
+        exclude: Option<Excluded>,
+        prefer: Option<Prefer>,
+    ) -> PyResult<Permit> {
+        self.ask(py, |frontend| {
+            let asked = Asked {
+                timeout: waiting::timeout(timeout)?,
+                tokens,
+                class: class_,
+                tenant,
+                share,
+                pin,
+                excluded: excluded(exclude, frontend),
+                prefer,
+            };
+            waiting::acquire(py, frontend, &asked)
+        })
+    }
+
+    /// Places a request as ``acquire`` does, while other tasks of the event loop run: ``await`` it. Returns its permit.
+    ///
+    /// Works on asyncio's loops and on uvloop's, from any number of tasks: one thread of the process waits for all tasks
+    /// of a frontend. The request begins to wait when it is awaited, and the timeout runs from then.
+    ///
+    /// A task that is cancelled while it waits (``Task.cancel``, ``asyncio.timeout``, ``asyncio.wait_for``) leaves the queue
+    /// at once. A place that it had got by then goes to the next request.
+    ///
+    /// Takes the arguments of ``acquire``. Raises its errors, and NoThreadError.
+    #[pyo3(
+        signature = (*, timeout=None, tokens=Tokens(0), class_=Class(0), tenant=None, share=Share(1), pin=None, exclude=None, prefer=None),
+        text_signature = "($self, *, timeout=None, tokens=0, class_=0, tenant=None, share=1, pin=None, exclude=(), prefer=None)"
+    )]
+    #[allow(clippy::too_many_arguments)] // Python's, by their names
+    fn acquire_async<'py>(
+        &self,
+        py: Python<'py>,
+        timeout: Option<Seconds>,
+        tokens: Tokens,
+        class_: Class,
+        tenant: Option<Tenant>,
+        share: Share,
+        pin: Option<Which>,
+        exclude: Option<Excluded>,
+        prefer: Option<Prefer>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(py, |frontend| {
+            let asked = Asked {
+                timeout: waiting::timeout(timeout)?,
+                tokens,
+                class: class_,
+                tenant,
+                share,
+                pin,
+                excluded: excluded(exclude, frontend),
+                prefer,
+            };
+            task::coroutine(py, frontend.clone(), asked)
         })
     }
 

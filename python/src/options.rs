@@ -1,6 +1,6 @@
 //! The options of a table, from the arguments of `Table.create` and its like.
 
-use crate::argument::{Count, Mode, Tokens};
+use crate::argument::{Class, Count, Mode, OfClass, Tokens, flag, whole};
 use crate::engine::Engines;
 use headcount::{Options, Table};
 use pyo3::exceptions::PyTypeError;
@@ -15,7 +15,7 @@ type Keyword = (
 );
 
 /// The options of a table that lies at a path. None as a value means that the option is not given.
-const WITH_MODE: [Keyword; 6] = [
+const WITH_MODE: [Keyword; 9] = [
     ("max_engines", |options, value| {
         let Count(count) = value.extract()?;
         Ok(options.max_engines(count))
@@ -35,6 +35,20 @@ const WITH_MODE: [Keyword; 6] = [
     ("max_tokens", |options, value| {
         let Tokens(cap) = value.extract()?;
         Ok(options.max_tokens(cap))
+    }),
+    ("max_waiting", |options, value| {
+        let requests = whole(value.as_borrowed(), "a number of requests")?;
+        Ok(options.max_waiting(requests))
+    }),
+    ("max_waiting_of_class", |options, value| {
+        let OfClass(bounds) = value.extract()?;
+        let bound = |options: Options, (Class(class), requests)| {
+            options.max_waiting_of_class(class, requests)
+        };
+        Ok(bounds.into_iter().fold(options, bound))
+    }),
+    ("share_tokens", |options, value| {
+        Ok(options.share_tokens(flag(value, "share_tokens")?))
     }),
     ("mode", |options, value| {
         let Mode(bits) = value.extract()?;

@@ -11,11 +11,10 @@ use crate::publisher::Publisher;
 use crate::reaper::Reaper;
 use crate::view;
 use headcount::{Options, PathState};
-use pyo3::exceptions::{PyOSError, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::io::ErrorKind;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
 /// A table that processes of one host share: exact in-flight counts and the last statistics of each engine.
@@ -91,6 +90,11 @@ impl Table {
     /// max_in_flight, max_tokens: caps on all engines together; None, the default, for no cap. With
     /// max_in_flight=0 the table takes no request, and with max_tokens=0 only requests without tokens: others
     /// raise SaturatedError, whose ``passes`` is False.
+    /// max_waiting: how many requests wait at most for a place, over all processes, 1 to 1,048,575; see
+    /// ``Frontend.acquire``. None, the default, for a table without a queue.
+    /// max_waiting_of_class: how many of them may be of a class, as in {3: 100}, for each class that has a bound of
+    /// its own; 1 to 1,048,575.
+    /// share_tokens: whether tenants share the tokens of requests, and not their number; default False.
     /// mode: permission bits of the file; default 0o600.
     /// any_owner: whether to open a table that belongs to another user.
     ///
@@ -100,7 +104,7 @@ impl Table {
     #[staticmethod]
     #[pyo3(
         signature = (path, engines=None, *, any_owner=Flag(false), **keywords),
-        text_signature = "(path, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, mode=None, any_owner=False)"
+        text_signature = "(path, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, max_waiting=None, max_waiting_of_class=None, share_tokens=None, mode=None, any_owner=False)"
     )]
     fn open_or_create(
         py: Python<'_>,
@@ -122,7 +126,7 @@ impl Table {
     #[staticmethod]
     #[pyo3(
         signature = (path, engines=None, **keywords),
-        text_signature = "(path, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, mode=None)"
+        text_signature = "(path, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, max_waiting=None, max_waiting_of_class=None, share_tokens=None, mode=None)"
     )]
     fn create(
         py: Python<'_>,
@@ -165,7 +169,7 @@ impl Table {
     #[staticmethod]
     #[pyo3(
         signature = (engines=None, **keywords),
-        text_signature = "(engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None)"
+        text_signature = "(engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, max_waiting=None, max_waiting_of_class=None, share_tokens=None)"
     )]
     fn memfd(
         py: Python<'_>,
@@ -183,7 +187,7 @@ impl Table {
     #[pyo3(signature = (fd, *, any_owner=Flag(false)), text_signature = "(fd, *, any_owner=False)")]
     fn from_fd(py: Python<'_>, fd: Descriptor, any_owner: Flag) -> PyResult<Self> {
         let opened = Opened::writable(any_owner);
-        let fd = duplicate(fd)?;
+        let fd = fd.duplicate()?;
         open(py, opened.options(), opened, |o| o.from_fd(fd))
     }
 
@@ -230,8 +234,8 @@ impl Table {
     /// weights and caps and the table's own caps. Returns the Changes. Takes the options of ``open_or_create``.
     ///
     /// An engine whose name the table has already keeps its state and what is in flight on it. Without
-    /// ``engines``, all engines stay as they are. A cap of the table that is not given is taken away. The sizes
-    /// and the mode cannot be changed.
+    /// ``engines``, all engines stay as they are. A cap of the table that is not given is taken away, and
+    /// so is the queue. The sizes and the mode cannot be changed.
     ///
     /// Processes that apply at the same time do so one after the other. If another process is the table's
     /// deployment, this raises DeployedError: only that process changes the table, by ``Deployment.apply``.
@@ -240,7 +244,7 @@ impl Table {
     /// WeightError, ReadOnlyError, BusyError, IoError.
     #[pyo3(
         signature = (engines=None, **keywords),
-        text_signature = "($self, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, mode=None)"
+        text_signature = "($self, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, max_waiting=None, max_waiting_of_class=None, share_tokens=None, mode=None)"
     )]
     fn apply<'py>(
         &self,
@@ -260,7 +264,7 @@ impl Table {
     /// lock, and works on a table of ``open_read_only``, too.
     #[pyo3(
         signature = (engines=None, **keywords),
-        text_signature = "($self, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, mode=None)"
+        text_signature = "($self, engines=None, *, max_engines=None, max_frontends=None, threads=None, max_in_flight=None, max_tokens=None, max_waiting=None, max_waiting_of_class=None, share_tokens=None, mode=None)"
     )]
     fn differences<'py>(
         &self,
@@ -478,22 +482,4 @@ impl Table {
         } = self.1;
         (again, (self.0.path(), any_owner, read_only)).into_pyobject(py)
     }
-}
-
-const EBADF: i32 = 9; // of Linux, on all its processors
-
-/// Returns a new descriptor on the file of the caller's descriptor.
-fn duplicate(Descriptor(fd): Descriptor) -> PyResult<OwnedFd> {
-    // By way of /proc: a number from Python may be no descriptor at all, and then this fails.
-    let file = std::fs::OpenOptions::new()
-        .read(true)
-        .write(true)
-        .open(format!("/proc/self/fd/{fd}"))
-        .map_err(|error| match error.kind() {
-            ErrorKind::NotFound => {
-                PyOSError::new_err((EBADF, format!("{fd} is no open descriptor")))
-            }
-            _ => error.into(),
-        })?;
-    Ok(file.into())
 }

@@ -1,7 +1,8 @@
 //! Results of the library as the dataclasses of `headcount/_view.py`.
 
 use headcount::{
-    Changes, Difference, Dimensions, EngineId, EngineStats, Reaped, Verification, View,
+    Changes, Difference, Dimensions, EngineId, EngineStats, QueueView, Reaped, Verification, View,
+    WaitedView,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyModule, PyTuple};
@@ -55,6 +56,7 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
                 joined_at.as_secs_f64(),
                 frontend.in_flight,
                 frontend.tokens,
+                frontend.waiting,
             );
             made(py, VIEW, "FrontendView", fields)
         })
@@ -77,8 +79,37 @@ pub(crate) fn view<'py>(py: Python<'py>, view: &View) -> PyResult<Bound<'py, PyA
         view.max_tokens,
         view.deployment,
         refusals_total,
+        (view.queue.as_ref())
+            .map(|queue| self::queue(py, queue))
+            .transpose()?,
     );
     made(py, VIEW, "View", fields)
+}
+
+/// A `headcount.QueueView`.
+fn queue<'py>(py: Python<'py>, queue: &QueueView) -> PyResult<Bound<'py, PyAny>> {
+    let classes: Vec<_> = (queue.classes.iter())
+        .map(|class| {
+            let oldest = class.oldest.map(|oldest| oldest.as_secs_f64());
+            let fields = (class.waiting, class.max_waiting, oldest);
+            made(py, VIEW, "ClassView", fields)
+        })
+        .collect::<PyResult<_>>()?;
+    let waited = (queue.waited.by_range, queue.waited.sum.as_secs_f64());
+    let fields = (
+        queue.max_waiting,
+        classes,
+        made(py, VIEW, "WaitedView", waited)?,
+        queue.refused_total,
+        queue.timed_out_total,
+        queue.cancelled_total,
+    );
+    made(py, VIEW, "QueueView", fields)
+}
+
+/// The bounds of a `headcount.WaitedView`, in seconds.
+pub(crate) fn waited_bounds(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
+    PyTuple::new(py, WaitedView::BOUNDS.map(|bound| bound / 1e3))
 }
 
 /// A `headcount.Dimensions`.
@@ -103,7 +134,12 @@ pub(crate) fn id(py: Python<'_>, id: EngineId) -> PyResult<Bound<'_, PyAny>> {
 
 /// A `headcount.Reaped`.
 pub(crate) fn reaped<'py>(py: Python<'py>, reaped: Reaped) -> PyResult<Bound<'py, PyAny>> {
-    let fields = (reaped.frontends, reaped.requests, reaped.tokens);
+    let fields = (
+        reaped.frontends,
+        reaped.requests,
+        reaped.tokens,
+        reaped.waiting,
+    );
     made(py, VIEW, "Reaped", fields)
 }
 

@@ -117,6 +117,19 @@ def test_arguments_of_a_wrong_type_are_told_in_pythons_words(
         (Table.create, {"path": 3}, "expected str, bytes or os.PathLike object, not int"),
         (Table.create, {"path": path, "mode": "0660"}, "must be a whole number, not '"),
         (Table.create, {"path": path, "threads": False}, "a count must be a whole number, not False"),
+        (Table.create, {"path": path, "max_waiting": "9"}, "a number of requests must be a whole number"),
+        (Table.create, {"path": path, "share_tokens": 1}, "share_tokens must be True or False, not 1"),
+        (Table.create, {"path": path, "max_waiting_of_class": 3}, "as in {3: 100}, not 3"),
+        (Table.create, {"path": path, "max_waiting_of_class": {"a": 3}}, "a class must be a whole number"),
+        (Table.create, {"path": path, "max_waiting_of_class": {1: None}}, "must be a whole number, not None"),
+        (frontend.acquire, {"timeout": "1"}, "a time in seconds must be a number, not '1'"),
+        (frontend.acquire, {"tokens": "8"}, "must be a whole number, not '8'"),
+        (frontend.acquire, {"class_": 1.0}, "a class must be a whole number, not 1.0"),
+        (frontend.acquire, {"class_": True}, "a class must be a whole number, not True"),
+        (frontend.acquire, {"tenant": 7}, "a tenant's name must be a str, not 7"),
+        (frontend.acquire, {"share": None}, "a tenant's share must be a whole number, not None"),
+        (frontend.acquire, {"pin": "gpu-0"}, AN_ENGINE + "'gpu-0'"),
+        (frontend.acquire_async, {"exclude": 3}, "exclude must be engines by their numbers or ids"),
         (Table.open, {"path": path, "any_owner": 1}, "any_owner must be True or False, not 1"),
         (Table.from_fd, {"fd": "3"}, "a descriptor must be a whole number, not '3'"),
         (Table.from_fd, {"fd": True}, "a descriptor must be a whole number, not True"),
@@ -195,7 +208,7 @@ def test_a_mode_that_is_none_is_told_how_one_is_written(path: Path) -> None:
 
 
 def test_the_largest_table_is_as_large_as_the_constants_say(path: Path) -> None:
-    limits: list[tuple[str, int]] = [
+    limits: list[tuple[str, Any]] = [
         ("max_engines", headcount.MAX_ENGINES),
         ("max_frontends", headcount.MAX_FRONTENDS),
     ]
@@ -217,7 +230,8 @@ def test_paths_are_paths(path: Path) -> None:
 
 
 # The options of a table, by keyword; each function takes some or all of them.
-OPTIONS = ["max_engines", "max_frontends", "threads", "max_in_flight", "max_tokens", "mode"]
+QUEUE = ["max_waiting", "max_waiting_of_class", "share_tokens"]
+OPTIONS = ["max_engines", "max_frontends", "threads", "max_in_flight", "max_tokens", *QUEUE, "mode"]
 
 
 def functions(path: Path) -> dict[str, Callable[..., object]]:
@@ -252,7 +266,7 @@ def test_help_shows_the_options_that_are_taken(path: Path) -> None:
         assert shown["engines"].default is None
         for option in OPTIONS:
             # A wrong value is refused by an option that is taken, and the option by a function that has none.
-            refused = "must be a whole number" if option in options else "unexpected keyword"
+            refused = "must be (a whole|a bound for|True or)" if option in options else "unexpected keyword"
             with pytest.raises(TypeError, match=refused):
                 function(engines=1, **{option: "many"})
 
@@ -269,13 +283,25 @@ def test_an_option_that_there_is_not_is_told_those_that_there_are(path: Path) ->
 
 
 def test_each_option_is_of_the_table_that_is_made(path: Path) -> None:
-    options: dict[str, int] = dict(zip(OPTIONS, (7, 5, 2, 11, 13, 0o640)))
+    values = (7, 5, 2, 11, 13, 17, {1: 3}, True, 0o640)
+    options: dict[str, Any] = dict(zip(OPTIONS, values, strict=True))
     table = Table.create(path, engines=["a", "b"], **options)
     size = path.stat().st_size
     made = table.dimensions()
     assert made == Dimensions(made.format, size, 7, 5, threads=2, engines=2, mode=0o640)
     view = table.view()
     assert (view.max_in_flight, view.max_tokens) == (11, 13)
+    assert view.queue is not None
+    bounds = [it.max_waiting for it in view.queue.classes]
+    assert (view.queue.max_waiting, bounds) == (17, [None, 3, None, None])
+    assert table.differences(engines=["a", "b"], **options) == []
+    other = {"max_waiting_of_class": {3: 4}, "share_tokens": False}
+    changed = table.differences(engines=["a", "b"], **{**options, **other})
+    assert [(it.option, it.found, it.asked) for it in changed] == [
+        ("share_tokens", "true", "false"),
+        ("max_waiting_of_class(1)", "3", "none"),
+        ("max_waiting_of_class(3)", "none", "4"),
+    ]
     # None leaves the default.
     plain = Table.memfd(engines=1).dimensions()
     assert Table.memfd(engines=1, **dict.fromkeys(OPTIONS[:-1])).dimensions() == plain

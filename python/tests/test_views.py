@@ -44,10 +44,16 @@ def test_publications_are_seen(table: Table) -> None:
         headcount.FrontendView,
         headcount.SnapshotView,
         headcount.Dimensions,
+        headcount.QueueView,
+        headcount.ClassView,
+        headcount.WaitedView,
+        headcount.Reaped,
     ],
 )
 def test_a_figure_has_the_name_that_it_has_in_the_library(kind: Any) -> None:
-    room = "table/dimensions" if kind is headcount.Dimensions else "inspect/view"
+    rooms = {"Dimensions": "table/dimensions", "Reaped": "table/mod"}
+    rooms |= dict.fromkeys(["QueueView", "ClassView", "WaitedView"], "inspect/queue")
+    room = rooms.get(kind.__name__, "inspect/view")
     source = (Path(__file__).parents[2] / f"src/{room}.rs").read_text()
     struct = source.split(f"pub struct {kind.__name__} {{\n")[1].split("\n}\n")[0]
     names = re.findall(r"(?m)^    pub (\w+):", struct)
