@@ -116,8 +116,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a body that makes no sense is the server's mistake",
         "server/src/message/error_response.rs",
         &[(
-            "| Self::TransferCodings => StatusCode::BAD_REQUEST",
-            "| Self::TransferCodings => StatusCode::INTERNAL_SERVER_ERROR",
+            "| Self::Tenant { .. } => StatusCode::BAD_REQUEST",
+            "| Self::Tenant { .. } => StatusCode::INTERNAL_SERVER_ERROR",
         )],
         Catcher::Test("http", "a_body_that_makes_no_sense"),
     ),
@@ -155,7 +155,7 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a hangup ends a worker",
         "server/src/process/shutdown.rs",
         &[(
-            "signal(SignalKind::hangup())?",
+            "signal(SignalKind::from_raw(RELOAD.as_raw()))?",
             "signal(SignalKind::window_change())?",
         )],
         Catcher::Test("http", "a_hangup"),

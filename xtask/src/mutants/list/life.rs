@@ -5,7 +5,7 @@ use super::{Catcher, Mutant, fault};
 pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a list that begins with a byte order mark makes no sense",
-        "server/src/parent/engine_list.rs",
+        "server/src/list_file.rs",
         &[(
             "text.strip_prefix('\\u{feff}')",
             "text.strip_prefix('\\u{fffe}')",
@@ -14,7 +14,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     ),
     fault(
         "a list that is a pipe keeps the parent waiting",
-        "server/src/parent/engine_list.rs",
+        "server/src/list_file.rs",
         &[("        .custom_flags(libc::O_NONBLOCK)\n", "")],
         Catcher::Test("http", "a_list_that_is_a_pipe"),
     ),
@@ -105,7 +105,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "a client that leaves has no engine in the log",
         "server/src/worker/proxy.rs",
-        &[("            at.set(&engine);\n", "")],
+        &[("            at.set(engine);\n", "")],
         Catcher::Test("http", "a_client_that_leaves_before_the_answer_has"),
     ),
     fault(

@@ -21,7 +21,7 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "an answer under way does not see its client leave",
         "server/src/worker/response_body.rs",
-        &[("if next.is_pending()\n", "if next.is_ready()\n")],
+        &[("if next.is_pending() {\n", "if next.is_ready() {\n")],
         Catcher::Test("http", "a_client_that_leaves_within_the_answer"),
     ),
     fault(

@@ -92,7 +92,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "killed: a reap does not give back a place that was only reserved",
         "src/algorithm/registry.rs",
-        &[("for row in 0..=total_row {", "for row in 0..total_row {")],
+        &[(
+            "for row in self.counter.rows() {",
+            "for row in self.counter.rows().filter(|row| *row != total_row) {",
+        )],
         Catcher::Crash("Reap"),
     ),
     fault(
