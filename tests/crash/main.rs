@@ -5,13 +5,15 @@
 //! the counts exact, and a new frontend takes the slot of the dead one. Two passes: in the second the
 //! survivor works on the same engines between the child's last instruction and its death, so that it
 //! overwrites what the child has just written. The reaper is one of those killed; what it reaps died
-//! in the middle of an operation itself.
+//! in the middle of an operation itself. While a process dies that finishes or waits, another one waits, and
+//! is served.
 //!
 //! `crash [EVERY [OPERATION]]` tries every EVERYth instruction, by default all, of the operations whose
 //! name contains OPERATION, by default all.
 
 mod configuration;
 mod operation;
+mod queue;
 
 use headcount::{EngineState, Frontend, Permit, Request, Table};
 use headcount_tests::{Lead, Strayed, TestTable, Tracee};
@@ -88,6 +90,9 @@ fn try_all(operation: Operation, helps: bool, every: usize) -> (usize, usize) {
 
 /// Kills a child that is led so far into its operation.
 fn try_one(operation: Operation, helps: bool, lead: &mut Lead) -> Result<()> {
+    if operation.is_of_the_queue() {
+        return queue::try_one(operation, helps, lead);
+    }
     let table = TestTable::new(&operation.created());
     let survivor = table.join()?;
     let mut permits = survivor.route_many_with(3, &Request::new().tokens(10))?;

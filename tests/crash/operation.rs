@@ -1,5 +1,6 @@
 //! The operations in which a process is killed, each with its preparation.
 
+use crate::queue;
 use headcount::{Engine, EngineStats, Frontend, Options, Permit, Publisher, Request, Table};
 use headcount_tests::Damage;
 use std::os::fd::{AsFd, AsRawFd};
@@ -29,9 +30,15 @@ pub(crate) enum Operation {
     /// Which gives a table that has none its first caps.
     Apply,
     Deploy,
+    /// Of a request for whose place another process waits.
+    FinishAndWake,
+    /// By a request that waits, and whose time is over.
+    AcquireAndGiveUp,
+    /// By a request that waits, and gets a place.
+    AcquireAndTake,
 }
 
-pub(crate) const ALL: [Operation; 18] = [
+pub(crate) const ALL: [Operation; 21] = [
     Operation::Route,
     Operation::Finish,
     Operation::RouteWithTokens,
@@ -50,6 +57,9 @@ pub(crate) const ALL: [Operation; 18] = [
     Operation::SetCaps,
     Operation::Apply,
     Operation::Deploy,
+    Operation::FinishAndWake,
+    Operation::AcquireAndGiveUp,
+    Operation::AcquireAndTake,
 ];
 
 /// What a process has when it comes to its operation.
@@ -88,8 +98,19 @@ impl Operation {
         match self {
             Self::Apply => 11,
             Self::Deploy => 3,
+            Self::AcquireAndGiveUp => 7,
+            // At each point it sleeps for 50 ms.
+            Self::AcquireAndTake => 29,
             _ => 1,
         }
+    }
+
+    /// Whether another process waits meanwhile.
+    pub(crate) fn is_of_the_queue(self) -> bool {
+        matches!(
+            self,
+            Self::FinishAndWake | Self::AcquireAndGiveUp | Self::AcquireAndTake
+        )
     }
 
     /// What the table is created with.
@@ -117,6 +138,9 @@ impl Operation {
                 let permits = let_tags_come_round(frontend, &witness);
                 second = Some(witness);
                 permits
+            }
+            (operation, Some(frontend)) if operation.is_of_the_queue() => {
+                queue::held_by(operation, frontend)
             }
             (Self::Finish, Some(frontend)) => frontend.route_many(1).expect("routes"),
             (Self::FinishWithTokens | Self::AddTokens | Self::GiveTokensBack, Some(frontend)) => {
@@ -159,6 +183,18 @@ impl Operation {
                 std::mem::forget((permits, second));
             }
             Self::Finish | Self::FinishWithTokens => drop(permits),
+            Self::FinishAndWake => {
+                drop(permits);
+                std::mem::forget(frontend);
+            }
+            Self::AcquireAndGiveUp => {
+                frontend.iter().for_each(queue::give_up);
+                std::mem::forget(frontend);
+            }
+            Self::AcquireAndTake => {
+                (frontend.iter()).for_each(|own| queue::take(own, std::mem::take(&mut permits)));
+                std::mem::forget(frontend);
+            }
             Self::AddTokens | Self::GiveTokensBack => {
                 let tokens = if self == Self::AddTokens { 90 } else { 20 };
                 for permit in &mut permits {
