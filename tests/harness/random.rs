@@ -20,6 +20,11 @@ impl Random {
         Self(seed)
     }
 
+    /// Starts from a number.
+    pub fn from_seed(seed: u64) -> Self {
+        Self(seed)
+    }
+
     /// Returns a number below `bound`.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -8,6 +8,7 @@ mod children;
 mod cost;
 mod deaths;
 mod errors;
+mod everything;
 mod order;
 mod places;
 mod shares;

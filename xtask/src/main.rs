@@ -31,7 +31,7 @@ enum Task {
     /// Checks what every change has to pass: format, lints, documentation, tests, packages, the burst
     /// example and, if there is a Python, the Python package.
     Test,
-    /// Runs what takes longer: all models, a kill at every 101st instruction, a stop at every 11th, a soak
+    /// Runs what takes longer: all models, a kill at every 101st instruction, a stop at every 11th, two soaks
     /// of a minute and, if there is a valgrind, the instruction counts.
     Proof,
     /// Packs what users get, and compiles it from the packages.
@@ -62,7 +62,7 @@ enum Task {
         operation: String,
     },
     /// Runs frontends at full speed while processes are killed, stopped and forked, and compares the counts
-    /// with its own.
+    /// with its own. Then has processes wait for places, and judges who is served when.
     Soak {
         /// Run for so many seconds.
         #[arg(long, default_value_t = 60)]
@@ -139,7 +139,7 @@ impl Task {
                     proofs::steps(every, &operation),
                 ],
             },
-            Self::Soak { seconds } => vec![proofs::soak(seconds)],
+            Self::Soak { seconds } => vec![proofs::soak(seconds), proofs::queue(seconds)],
             Self::Aarch64 => aarch64::all(),
             Self::HttpBench {
                 rounds,

@@ -11,6 +11,7 @@ pub(crate) fn all() -> Vec<Part<'static>> {
         kills(101, ""),
         steps(11, ""),
         soak(60),
+        queue(60),
         Part::new("the instructions", || instructions::check(false)),
     ]
 }
@@ -38,6 +39,13 @@ pub(crate) fn soak(seconds: u64) -> Part<'static> {
     let actor = cargo("the actor", "build --release --package headcount-tests");
     let soak = of_the_tests("the soak", "soak").args(&[&seconds.to_string()]);
     Part::new("the soak", || actor.run().and_then(|()| soak.run()))
+}
+
+/// Processes that wait for places for so many seconds, while they are killed and stopped.
+pub(crate) fn queue(seconds: u64) -> Part<'static> {
+    of_the_tests("the queue", "queue")
+        .args(&[&seconds.to_string()])
+        .into()
 }
 
 /// A call of a program of the tests' package, without its arguments.
