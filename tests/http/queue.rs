@@ -4,6 +4,7 @@
 use crate::deployment::{Deployment, signal};
 use crate::engine::{odd_engine, read_request, say};
 use crate::stream::Stream;
+use headcount::Table;
 use headcount_tests::{Rounds, eventually};
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
@@ -123,6 +124,14 @@ pub(crate) fn field(answer: &mut Stream, name: &str) -> Option<String> {
     let mut lines = answer.head().lines();
     let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     line.map(str::to_owned)
+}
+
+/// Takes an engine down in the table, as an operator does.
+pub(crate) fn takes_down(deployment: &Deployment, engine: SocketAddr) {
+    let table = Table::open(deployment.table_path()).unwrap();
+    let (engines, name) = (table.view().engines, format!("http://{engine}"));
+    let engine = engines.iter().find(|engine| engine.name == name);
+    table.down(engine.unwrap().id).unwrap();
 }
 
 pub(crate) const ONE_PLACE: [&str; 4] = ["--max-in-flight", "1", "--queue", "1000"];

@@ -160,6 +160,10 @@ fn who_has_waited_for_as_long_as_it_may_is_told_so() {
     let metrics = agent().get(server.url("/metrics")).call();
     let metrics = metrics.unwrap().body_mut().read_to_string().unwrap();
     let counted = "headcount_http_refusals_total{reason=\"queue_timeout\"} ";
+    for line in ["max_waiting", "waiting_timed_out_total"] {
+        let line = format!("headcount_{line}{{table=\"memory\"}} ");
+        assert!(metrics.contains(&line), "{metrics}");
+    }
     let counted = metrics.lines().find_map(|line| line.strip_prefix(counted));
     assert!(
         counted.is_some_and(|count| count.parse::<u64>().unwrap() >= 1),
