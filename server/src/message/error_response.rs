@@ -111,9 +111,9 @@ impl ErrorResponse {
             | Self::TooDeep { .. }
             | Self::Host(_)
             | Self::Target
-            | Self::TransferCodings
             | Self::Class { .. }
-            | Self::Tenant { .. } => StatusCode::BAD_REQUEST,
+            | Self::Tenant { .. }
+            | Self::TransferCodings => StatusCode::BAD_REQUEST,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::TransferCoding | Self::Upgrade => StatusCode::NOT_IMPLEMENTED,
             Self::Table(_) => StatusCode::INTERNAL_SERVER_ERROR,

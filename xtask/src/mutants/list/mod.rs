@@ -18,6 +18,7 @@ mod opening;
 pub(super) mod orderings;
 mod process;
 mod publishing;
+mod queueing;
 mod steps;
 mod tokens;
 mod wheel;
@@ -107,6 +108,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         tokens::FAULTS,
         configuring::FAULTS,
         corpus::FAULTS,
+        queueing::FAULTS,
         wheel::FAULTS,
     ]
     .into_iter()
