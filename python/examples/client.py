@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,9 +18,9 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 class RefusedError(Exception):
     """An answer of the router's own, in the form of OpenAI's errors."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, status: int, code: str, message: str, retry_after: float = 1) -> None:
         super().__init__(message)
-        self.status, self.code = status, code
+        self.status, self.code, self.retry_after = status, code, retry_after
 
 
 class LeftError(Exception):
@@ -85,6 +86,6 @@ async def refuse(send: Send, error: Exception) -> None:
     text = json.dumps({"error": fields}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(text))]
     if error.status == 503:
-        headers.append((b"retry-after", b"1"))
+        headers.append((b"retry-after", b"%d" % max(1, math.ceil(error.retry_after))))
     await send(head(error.status, headers))
     await send({"type": "http.response.body", "body": text})

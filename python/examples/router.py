@@ -6,7 +6,8 @@
 When its body has arrived, each request goes to the engine with the fewest in flight from all workers. It counts
 there until its response has been streamed to the end, or the client has left. A request that holds several (a list
 of prompts, ``n``) counts as that many, all at one engine. An engine that cannot be reached is excluded for the
-request. If all are at their caps, the client gets a 503 with a Retry-After.
+request. If all are at their caps, the client gets a 503 with a Retry-After; or the request waits for its turn, if
+``ROUTER_QUEUE`` says how many may, in one queue of all workers. A client that leaves while it waits leaves the queue.
 
 Plain ASGI and httpcore, the library below httpx, pass messages on as they came: targets, repeated headers, encoded
 bodies. They add nothing, take no proxy from the environment, keep no cookies and follow no redirects. (Of uvicorn's
@@ -16,8 +17,8 @@ two servers, h11 notices that a client has left, whatever the client has sent be
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -37,7 +38,7 @@ from client import (
 )
 from cost import cost
 from exchange import Exchange, for_the_client
-from settings import MOST_PER_ENGINE, PATIENCE, SILENCE
+from settings import MOST_PER_ENGINE, PATIENCE, QUEUE, QUEUE_TIMEOUT, SILENCE
 from worker import live
 
 BUSY = "all engines are busy; try again soon"
@@ -84,7 +85,7 @@ async def answer(scope: Scope, body: bytes, send: Send) -> None:
     target, (places, tokens) = target_of(scope), await cost(body)
     tried: list[int] = []
     while True:
-        with admitted(frontend, places, tokens, tried) as permit:
+        async with admitted(frontend, places, tokens, tried) as permit:
             try:
                 response = await exchange.response(scope, target, body, permit.engine_name)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
@@ -117,10 +118,10 @@ async def answer(scope: Scope, body: bytes, send: Send) -> None:
             return await send({"type": "http.response.body"})
 
 
-@contextmanager
-def admitted(
+@asynccontextmanager
+async def admitted(
     frontend: headcount.Frontend, places: int, tokens: int, tried: list[int]
-) -> Iterator[headcount.Permit]:
+) -> AsyncIterator[headcount.Permit]:
     """Takes so many places at one engine, or none, while the block runs. Gives one of the permits."""
     if places > MOST_PER_ENGINE:
         raise RefusedError(400, "too_large", TOO_LARGE)
@@ -128,7 +129,7 @@ def admitted(
     unfit: list[int] = []
     try:
         while not permits:
-            permits = [frontend.route(tokens, exclude=tried + unfit)]
+            permits = [await place(frontend, tokens, tried + unfit)]
             try:
                 permits += frontend.route_many(places - 1, tokens, pin=permits[0].engine)
             except headcount.SaturatedError:
@@ -140,6 +141,12 @@ def admitted(
         if not error.passes:
             raise RefusedError(400, "too_large", TOO_LARGE) from error
         raise RefusedError(503, "engines_saturated", BUSY) from error
+    except headcount.NoQueueError as error:  # the table of workers without one
+        raise RefusedError(503, "engines_saturated", BUSY) from error
+    except headcount.QueueFullError as error:
+        raise RefusedError(503, "queue_full", BUSY, error.retry_after or 1) from error
+    except headcount.WaitedTooLongError as error:
+        raise RefusedError(503, "waited_too_long", BUSY) from error
     except headcount.UnavailableError as error:
         if unfit:
             raise RefusedError(503, "engines_saturated", BUSY) from error
@@ -149,3 +156,10 @@ def admitted(
     finally:
         for permit in permits:
             permit.release()
+
+
+async def place(frontend: headcount.Frontend, tokens: int, exclude: list[int]) -> headcount.Permit:
+    """Takes a place at an engine. With a queue, waits for it: behind all that have waited longer, in any worker."""
+    if not QUEUE:
+        return frontend.route(tokens, exclude=exclude)
+    return await frontend.acquire_async(timeout=QUEUE_TIMEOUT, tokens=tokens, exclude=exclude)

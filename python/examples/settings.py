@@ -16,14 +16,14 @@ ADDRESSES = "as in http://10.0.0.7:8000,http://10.0.0.8:8000"
 wrong: list[str] = []
 
 
-def whole(name: str, default: int, most: int) -> int:
+def whole(name: str, default: int, most: int, least: int = 1) -> int:
     found = os.environ.get(name, str(default))
     try:
-        if 1 <= int(found) <= most:
+        if least <= int(found) <= most:
             return int(found)
     except ValueError:
         pass
-    wrong.append(f"{name} is {found!r}; give a whole number from 1 to {most}, as in {default}")
+    wrong.append(f"{name} is {found!r}; give a whole number from {least} to {most}, as in {default}")
     return default
 
 
@@ -64,6 +64,8 @@ TABLE = os.environ.get("ROUTER_TABLE", "/dev/shm/router")
 if not TABLE:
     wrong.append("ROUTER_TABLE is empty; give the path of the table, as in /dev/shm/router")
 MOST_PER_ENGINE = whole("ROUTER_MOST_PER_ENGINE", 1024, headcount.MAX_IN_FLIGHT)
+QUEUE = whole("ROUTER_QUEUE", 0, headcount.MAX_IN_FLIGHT, least=0)  # requests that wait for a place
+QUEUE_TIMEOUT = seconds("ROUTER_QUEUE_TIMEOUT", 30)  # for which each of them waits
 MOST_BYTES = whole("ROUTER_MOST_BYTES", 64 << 20, 1 << 40)  # of a request's body
 CONNECT = seconds("ROUTER_CONNECT", 5)  # Linux tries again after 1 s and 3 s, if an engine's queue was full
 SILENCE = seconds("ROUTER_SILENCE", 600)  # for which an engine may send nothing

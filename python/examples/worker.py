@@ -19,7 +19,7 @@ import headcount
 import settings
 from client import Receive, Scope, Send
 from exchange import Exchange
-from settings import ENGINES, MOST_PER_ENGINE, SILENCE, TABLE
+from settings import ENGINES, MOST_PER_ENGINE, QUEUE, SILENCE, TABLE
 
 log = logging.getLogger("uvicorn.error")
 
@@ -58,12 +58,12 @@ def opened() -> headcount.Table:
     """Opens the table that all workers share. A table that no worker uses is brought to this configuration."""
     engines = [headcount.Engine(url, max_in_flight=MOST_PER_ENGINE) for url in ENGINES]
     try:
-        return headcount.Table.open_or_create(TABLE, engines=engines)
+        return headcount.Table.open_or_create(TABLE, engines=engines, max_waiting=QUEUE or None)
     except headcount.DiffersError:
         table = headcount.Table.open(TABLE)
         view = table.view()
         if not any(frontend.alive for frontend in view.frontends):
-            table.apply(engines)  # the workers do this one after the other
+            table.apply(engines, max_waiting=QUEUE or None)  # the workers do this one after the other
         elif {engine.name for engine in view.engines} != set(ENGINES):
             raise  # the table of another router
         return table

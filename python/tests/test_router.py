@@ -21,6 +21,7 @@ from routers import (
     OK,
     SILENT,
     ByteEngine,
+    Engine,
     admitted,
     connection,
     exchange,
@@ -35,46 +36,6 @@ from routers import (
 
 PROMPT = b"a prompt of some length"
 SERVERS = ["h11", "httptools"]
-
-
-class Engine:
-    """An HTTP server that begins each response at once, and ends it when the test says so."""
-
-    def __init__(self, status: str = "200 OK") -> None:
-        self.status = status
-        self.open = 0
-        self.answered = 0
-        self.end = asyncio.Event()
-        self.url = ""
-
-    @asynccontextmanager
-    async def serving(self) -> AsyncIterator[Engine]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        self.url = "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
-        yield self
-        self.end.set()
-        server.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-        length = next(
-            (line for line in head.splitlines() if line.startswith("content-length")), ":0"
-        )
-        await reader.readexactly(int(length.split(":")[1]))
-        self.open += 1
-        writer.write(f"HTTP/1.1 {self.status}\r\ntransfer-encoding: chunked\r\n".encode())
-        writer.write(b"connection: close\r\n\r\n")
-        writer.write(b"5\r\nbegin\r\n")
-        await writer.drain()
-        left = asyncio.create_task(reader.read())
-        ended = asyncio.create_task(self.end.wait())
-        await asyncio.wait([left, ended], return_when=asyncio.FIRST_COMPLETED)
-        left.cancel()
-        ended.cancel()
-        writer.write(b"3\r\nend\r\n0\r\n\r\n")
-        writer.close()
-        self.open -= 1
-        self.answered += 1
 
 
 @asynccontextmanager

@@ -214,7 +214,7 @@ def test_q5_tasks_are_cancelled_at_any_moment_and_nothing_stays_counted(new_loop
         nonlocal cancelled
         chance = random.Random(7)
         tasks: set[asyncio.Task[None]] = set()
-        for _ in range(3000):
+        for _ in range(1000):
             tasks.add(asyncio.create_task(wait()))
             await asyncio.sleep(0)
             if chance.random() < 0.5:
