@@ -87,6 +87,18 @@ def test_what_is_to_be_used_can_be(path: Path) -> None:
         assert run(snippet("# For each request"), path) == "0 0\n1 0\n2 0\n3 0\n"
 
 
+def test_what_is_shown_of_waiting_waits(path: Path) -> None:
+    more = """
+import asyncio, threading
+permits = [frontend.route(), frontend.route()]
+threading.Timer(0.1, lambda: [permit.release() for permit in permits]).start()
+asyncio.run(answer("a"))
+queue = table.view().queue
+print(queue.waited.count, queue.waited.sum > 0.05, [each.waiting for each in queue.classes])
+"""
+    assert run(snippet("acquire_async") + more, path) == "1 True [0, 0, 0, 0]\n"
+
+
 def test_a_deployment_gets_its_engines_whatever_the_table_has(path: Path) -> None:
     shown = snippet("table.deploy()")
     assert run(shown, path).strip() == ""
