@@ -24,7 +24,10 @@ pub(super) const FAULTS: &[Mutant] = &[
     fault(
         "the caps of excluded engines can make a request pass",
         REFUSAL,
-        &[("if !takes || is_kept || self.is_excluded(engine) {", "if !takes || is_kept {")],
+        &[(
+            "if !takes || is_kept || self.is_excluded(engine) {",
+            "if !takes || is_kept {",
+        )],
         Catcher::Test("refusals", "c4_saturated_says_whether_waiting"),
     ),
     fault(
