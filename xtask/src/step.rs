@@ -92,7 +92,7 @@ impl Step {
     }
 
     /// Has cargo build a release as users get it.
-    pub(crate) fn as_users_get_it(mut self) -> Self {
+    pub(crate) fn like_a_users_build(mut self) -> Self {
         for (name, _) in QUICK_RELEASE {
             self.command.env_remove(name);
         }

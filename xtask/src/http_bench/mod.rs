@@ -87,7 +87,7 @@ pub(crate) fn run(plan: Plan) -> Result<(), Failed> {
     let build =
         "build --release --package headcount-server --package headcount-examples --bins --examples";
     cargo("the server and its load", build)
-        .as_users_get_it()
+        .like_a_users_build()
         .run()?;
     let has = |part| plan.only.is_none_or(|only| only == part);
     if programs.haproxy.is_none() {
