@@ -35,17 +35,19 @@ impl Table {
         is_own
     }
 
+    /// Whether a place is free for a request of another frontend than that of slot `but`, which answers.
+    pub(crate) fn has_place_for_others(&self, but: usize) -> bool {
+        let next = self.queue().next_after(clock::now_coarse());
+        next.is_some_and(|slot| slot != but)
+    }
+
     /// Wakes all frontends that wait, but that of slot `but`, if a place is free for one of them that answers. The first one
     /// has been woken then, or is the next after one that was and has not answered. So all that do not answer are
-    /// passed over together. Returns whether there was such a place.
-    pub(crate) fn wake_those_in_line(&self, but: usize) -> bool {
-        let now = clock::now_coarse();
-        let next = self.queue().next_after(now);
-        let is_for_others = next.is_some_and(|slot| slot != but);
-        if is_for_others {
-            self.wake_all(now, but);
+    /// passed over together.
+    pub(crate) fn wake_those_in_line(&self, but: usize) {
+        if self.has_place_for_others(but) {
+            self.wake_all(clock::now_coarse(), but);
         }
-        is_for_others
     }
 
     /// Wakes the next request after another one was placed, or refused, which did not wait.

@@ -128,3 +128,32 @@ fn q6_waiting_burns_no_processor_time() {
     drop(held);
     is_empty(&table);
 }
+
+/// A place that is kept for the first ones, which need two, is free all the while.
+#[test]
+fn q6_waiting_burns_no_processor_time_while_a_place_is_kept() {
+    const SECOND: u64 = 1_000;
+    let table = TestTable::new(&places(2));
+    let own = table.join().unwrap();
+    let held = own.route().unwrap();
+    std::thread::scope(|scope| {
+        let two = || own.acquire_many(2, &Request::new(), crate::LONG);
+        let two = scope.spawn(two);
+        eventually("two wait as one", || waiting(&table) == 1);
+        let mut actors = spawn_all(table.path(), 3);
+        for actor in &mut actors {
+            actor.begins_to_wait_for(&table, Ask::new(), SECOND);
+        }
+        // Each looks 100 times.
+        for actor in &mut actors {
+            let waited: Waited = actor.answer();
+            assert!(waited.is_too_long(), "{waited:?}");
+            let share = waited.busy as f64 / (waited.end - waited.start) as f64;
+            println!("{share:.4} of the time");
+            assert!(share < 0.05, "busy for {share} of the time");
+        }
+        drop(held);
+        assert_eq!(two.join().unwrap().unwrap().len(), 2);
+    });
+    is_empty(&table);
+}

@@ -49,8 +49,8 @@ impl Queue<'_> {
         self.rows.hints().has_total_cap() && self.is_awaited_after()
     }
 
-    /// Whether a frontend that waits, and has found no place, has to look for dead ones. Those that hold heads may be
-    /// many, and who of them comes first does not matter: of all that wait one looks, and the pause is that of all.
+    /// Whether a frontend that waits, and has found no place, has to look for those that are dead or do not answer. They may
+    /// be many, and who of them comes first does not matter: of all that wait one looks, and the pause is that of all.
     pub(crate) fn has_to_reap(&self, now: u64) -> bool {
         let word = &self.record.reaped_at;
         // Relaxed, all: a time, by which no other word is read.

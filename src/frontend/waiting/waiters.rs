@@ -157,11 +157,16 @@ impl State {
             let tag = first.tag();
             let now = clock::now_coarse();
             let before = queue.frontends_before(Key { tag, slot }, now);
-            let is_stalled = before > 0 && table.wake_those_in_line(slot);
+            let is_near = before == 1 || before > 1 && table.has_place_for_others(slot);
+            let pause = if is_near { SECOND_LOOK } else { LOOK };
+            // If each did the rest at each look, those that wait would wake each other without end.
+            if !queue.has_to_reap(now) {
+                return rest(pause);
+            }
+            table.wake_those_in_line(slot);
             // What dead frontends hold, those that come before included.
-            if !queue.has_to_reap(now) || !table.reap_unless_busy() {
-                let is_near = before == 1 || is_stalled;
-                return rest(if is_near { SECOND_LOOK } else { LOOK });
+            if !table.reap_unless_busy() {
+                return rest(pause);
             }
         }
     }
