@@ -313,6 +313,7 @@ impl Frontend {
     /// Places so many requests that are alike, or none, behind those that wait.
     fn place_batch(&self, count: usize, request: &Request<'_>) -> Result<Batch, RouteError> {
         let placed = match self.membership.awaited().is_so() {
+            _ if !self.membership.is_ours() => return Err(RouteError::Forked),
             false => self.place_batch_behind(count, request, &[]),
             true => self.place_last(count, request),
         };
@@ -336,10 +337,13 @@ impl Frontend {
         request: &Request<'_>,
         key: Key,
     ) -> Result<Batch, RouteError> {
+        if !self.membership.is_ours() {
+            return Err(RouteError::Forked);
+        }
         let now = clock::now_coarse();
         match (self.table().queue()).turn(key, request.engine_set(self.table()), now) {
             Turn::Ahead { but } => self.place_batch_behind(count, request, &but),
-            Turn::Behind => Err(Chooser::new(self.table(), &self.key, request).behind_all()),
+            Turn::Behind => Err(Chooser::new(self.table(), &self.key, request).behind_all(count)),
         }
     }
 

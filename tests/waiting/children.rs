@@ -28,7 +28,14 @@ fn k3_a_child_cannot_acquire_by_its_parents_frontend() {
                 let mut future = own.acquire_async(&Request::new(), Instant::now() + LONG);
                 let polled = poll(&mut future, &Arc::default());
                 let polled = polled.map(|outcome| outcome.map(drop));
-                code(acquired == Err(FORKED) && polled == Some(Err(FORKED)))
+                let routed = own.route().map(drop);
+                let many = own.route_many(2).map(drop);
+                let routed = routed == Err(RouteError::Forked) && many == Err(RouteError::Forked);
+                let tried = own.acquire(&Request::new(), Duration::ZERO).map(drop);
+                let acquired = [acquired, tried]
+                    .iter()
+                    .all(|outcome| *outcome == Err(FORKED));
+                code(routed && acquired && polled == Some(Err(FORKED)))
             };
             assert_eq!(wait(fork(tried)), 0, "with a place that is free");
             let held = own.route().unwrap();

@@ -129,6 +129,23 @@ fn q2_a_request_that_no_waiting_helps_is_told_so_at_once() {
     assert_eq!(waiting(&table), 0);
 }
 
+/// Also while others wait, so that it would not be its turn.
+#[test]
+fn q1_requests_that_never_have_room_together_are_told_so_at_once() {
+    let table = TestTable::new(&places(2));
+    let (own, held) = taken(&table, 2);
+    let mut waiter = Actor::joined(table.path());
+    waiter.begins_to_wait(&table, Ask::new());
+    let told = own.acquire_many(3, &Request::new(), LONG).map(drop);
+    let never = RouteError::Saturated {
+        cap: Cap::EngineRequests,
+        passes: false,
+    };
+    assert_eq!(told, Err(never.into()));
+    drop(held);
+    assert!(waiter.answer::<Waited>().outcome.is_ok());
+}
+
 #[test]
 fn q1_a_table_that_was_opened_for_reading_shows_its_queue_and_lets_none_wait() {
     let table = TestTable::new(&places(1));

@@ -87,15 +87,15 @@ impl Chooser<'_> {
         }
     }
 
-    /// Why a request is not placed that comes behind others on all its engines.
+    /// Why `count` requests are not placed that come behind others on all their engines.
     #[cold]
-    pub(crate) fn behind_all(&self) -> RouteError {
+    pub(crate) fn behind_all(&self, count: usize) -> RouteError {
         match self.refusal() {
-            Some(no_choice) => self.explain(no_choice, 1),
+            Some(no_choice) => self.explain(no_choice, count),
             None if self.engines.rows().hints().has_total_cap() => {
-                self.saturated(Cap::TableRequests, 1)
+                self.saturated(Cap::TableRequests, count)
             }
-            None => self.saturated(Cap::EngineRequests, 1),
+            None => self.saturated(Cap::EngineRequests, count),
         }
     }
 
