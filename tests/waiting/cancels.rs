@@ -252,6 +252,38 @@ fn q5_each_thread_is_asked_whether_it_goes_on() {
     is_empty(&table);
 }
 
+/// A caller that takes long to say whether it goes on holds up no other thread of its process.
+#[test]
+fn q5_a_thread_that_is_asked_for_long_leaves_the_others_served() {
+    const ASKED: Duration = Duration::from_secs(2);
+    let table = TestTable::new(&places(1));
+    let (own, held) = taken(&table, 1);
+    let is_asked = AtomicBool::new(false);
+    let last = Request::new().class(1);
+    thread::scope(|scope| {
+        let asked = scope.spawn(|| {
+            own.acquire_while(&last, LONG, || {
+                is_asked.store(true, Ordering::SeqCst);
+                thread::sleep(ASKED);
+                true
+            })
+        });
+        eventually("it waits", || waiting(&table) == 1);
+        let other = scope.spawn(|| own.acquire(&Request::new(), LONG));
+        eventually("both wait", || waiting(&table) == 2);
+        is_asked.store(false, Ordering::SeqCst);
+        eventually("it is asked", || is_asked.load(Ordering::SeqCst));
+        let freed = Instant::now();
+        drop(held);
+        drop(other.join().unwrap().expect("the place is for this one"));
+        let took = freed.elapsed();
+        println!("{took:?}");
+        assert!(took < ASKED / 4, "{took:?}");
+        drop(asked.join().unwrap().expect("and then for that one"));
+    });
+    is_empty(&table);
+}
+
 /// The first one in a process leads: it sleeps on the table's word for all. Each time it leaves without a place, the next
 /// one has to do so at once.
 #[test]

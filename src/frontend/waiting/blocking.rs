@@ -54,13 +54,14 @@ impl Waiters {
                 Self::release(state);
                 // After the look, so that an answer that takes long keeps no place idle that is free.
                 let goes_on = !has_slept || go_on();
-                if goes_on {
+                if goes_on && (!has_slept || self.lock().still_leads(waiter.number)) {
                     let word = table.queue().heads[slot].wake();
                     futex::sleep(word, rest.seen, rest.pause.min(left));
                 }
                 goes_on
             } else {
                 state = waiter.sleep(state, LOOK.min(left));
+                state.depose_the_busy();
                 if waiter.has_outcome() || state.leader.is_none() {
                     continue;
                 }

@@ -65,6 +65,8 @@ pub(super) struct State {
     pub(super) leader: Option<u64>,
     /// Whether it sleeps there, or is about to.
     pub(super) leader_sleeps: bool,
+    /// When a thread last looked for places; nanoseconds of the monotonic clock, some 4 ms late.
+    looked_at: u64,
     /// How many tasks wait.
     pub(super) tasks: usize,
     /// The earliest deadline of a task, or an earlier time; nanoseconds of the monotonic clock.
@@ -156,6 +158,7 @@ impl State {
             };
             let tag = first.tag();
             let now = clock::now_coarse();
+            self.looked_at = now;
             let before = queue.frontends_before(Key { tag, slot }, now);
             let is_near = before == 1 || before > 1 && table.has_place_for_others(slot);
             let pause = if is_near { SECOND_LOOK } else { LOOK };
@@ -278,6 +281,23 @@ impl State {
         let left = self.groups.all().filter(is_task);
         self.first_deadline = left.map(|waiter| waiter.deadline).min().unwrap_or(u64::MAX);
         !late.is_empty()
+    }
+
+    /// Whether the thread of a request leads after it was asked whether it goes on, and sleeps next as if it had looked.
+    pub(super) fn still_leads(&mut self, number: u64) -> bool {
+        let leads = self.leader == Some(number);
+        if leads {
+            self.looked_at = clock::now_coarse();
+        }
+        leads
+    }
+
+    /// Has another thread lead if the one that does has not looked for long: it is being asked whether it goes on.
+    pub(super) fn depose_the_busy(&mut self) {
+        let pause = clock::now_coarse().saturating_sub(self.looked_at);
+        if Duration::from_nanos(pause) > LOOK * 3 / 2 {
+            (self.leader, self.leader_sleeps) = (None, false);
+        }
     }
 
     /// The thread of a request does not sleep on the word in the table any more: another one does.
