@@ -2,15 +2,15 @@
 
 use crate::cancels::{Noted, poll, waiting_future};
 use crate::{LONG, is_empty, median, places, taken};
-use headcount::{AcquireError, Request, Table};
+use headcount::{Acquire, AcquireError, Request, Table};
 use headcount_tests::succeeds_alone;
 use headcount_tests::{
     Actor, Ask, Random, TestTable, Waited, eventually, in_flight, monotonic_ns, waiting,
 };
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
@@ -274,6 +274,65 @@ fn q5_a_future_that_is_never_polled_does_not_wait() {
     let (own, held) = taken(&table, 1);
     drop(own.acquire_async(&Request::new(), Instant::now() + LONG));
     assert_eq!(waiting(&table), 0);
+    drop(held);
+    is_empty(&table);
+}
+
+/// A waker whose task holds another future of the same frontend, and panics if it is woken.
+#[derive(Default)]
+struct Holds {
+    _other: Mutex<Option<Acquire>>,
+}
+
+impl Wake for Holds {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker that cannot wake, on purpose");
+    }
+}
+
+#[test]
+fn q5_a_waker_that_panics_keeps_no_other_task_asleep() {
+    let table = TestTable::new(&places(1));
+    let (own, held) = taken(&table, 1);
+    let mut first = own.acquire_async(&Request::new(), Instant::now() + LONG);
+    let waker = Waker::from(Arc::new(Holds::default()));
+    assert!(
+        pin!(&mut first)
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    let (second, noted) = waiting_future(&own, &Request::new());
+    drop(held);
+    eventually("the first one has its place", || waiting(&table) == 1);
+    drop(first);
+    eventually("the second one is woken", || noted.is_woken());
+    drop(second);
+    is_empty(&table);
+}
+
+#[test]
+fn q5_a_waker_is_dropped_while_no_lock_is_held() {
+    let table = TestTable::new(&places(1));
+    let (own, held) = taken(&table, 1);
+    let (other, _) = waiting_future(&own, &Request::new());
+    let mut future = own.acquire_async(&Request::new(), Instant::now() + LONG);
+    let waker = Waker::from(Arc::new(Holds {
+        _other: Mutex::new(Some(other)),
+    }));
+    assert!(
+        pin!(&mut future)
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    assert_eq!(waiting(&table), 2);
+    drop(waker);
+    // Polled by another task. The former one is gone then, and the future that it held.
+    let moved = thread::spawn(move || {
+        assert!(poll(&mut future, &Arc::default()).is_none());
+        future
+    });
+    eventually("the other future has left", || waiting(&table) == 1);
+    drop(moved.join().unwrap());
     drop(held);
     is_empty(&table);
 }

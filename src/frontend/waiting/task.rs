@@ -136,13 +136,17 @@ impl Wait {
                 if let Err(error) = check_process(self.frontend.membership()) {
                     return Poll::Ready(Err(error.into()));
                 }
+                // Cloned before the lock is taken, and the former one dropped after it: either may run any code.
+                let waker = context.waker();
+                let mut changed = (!waiter.will_wake(waker)).then(|| waker.clone());
                 // Under the lock, so that an outcome comes either before this look or after the new waker is there.
                 let state = self.frontend.waiters().lock();
                 let outcome = waiter.take_outcome();
                 if outcome.is_none() {
-                    waiter.set_waker(context.waker());
+                    changed = changed.map(|waker| waiter.swap_waker(waker));
                 }
                 drop(state);
+                drop(changed);
                 if outcome.is_none() {
                     self.progress = Progress::Waits(waiter);
                 }

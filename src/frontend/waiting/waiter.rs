@@ -5,6 +5,7 @@ use crate::error::AcquireError;
 use crate::frontend::{Batch, Frontend, Request};
 use crate::shm::clock;
 use crate::table::engine_id::EngineId;
+use std::mem;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -154,11 +155,25 @@ impl Waiter {
         outcome.unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// Has the outcome wake this waker from now on, if a task waits.
-    pub(super) fn set_waker(&self, waker: &Waker) {
-        if let Sleeper::Task(before) = &self.sleeper {
-            let mut before = before.lock().unwrap_or_else(PoisonError::into_inner);
-            before.clone_from(waker);
+    /// Whether the outcome wakes this waker's task.
+    pub(super) fn will_wake(&self, waker: &Waker) -> bool {
+        match &self.sleeper {
+            Sleeper::Task(own) => {
+                (own.lock().unwrap_or_else(PoisonError::into_inner)).will_wake(waker)
+            }
+            Sleeper::Thread(_) => false,
+        }
+    }
+
+    /// Has the outcome wake this waker from now on, if a task waits. Returns the one before, to be dropped when no
+    /// lock is held: that may run any code.
+    pub(super) fn swap_waker(&self, waker: Waker) -> Waker {
+        match &self.sleeper {
+            Sleeper::Task(own) => mem::replace(
+                &mut own.lock().unwrap_or_else(PoisonError::into_inner),
+                waker,
+            ),
+            Sleeper::Thread(_) => waker,
         }
     }
 

@@ -91,7 +91,10 @@ impl Waiters {
     pub(super) fn release(mut state: MutexGuard<'_, State>) {
         let (wakers, done) = (mem::take(&mut state.wakers), mem::take(&mut state.done));
         drop(state);
-        wakers.into_iter().for_each(Waker::wake);
+        for waker in wakers {
+            // Its panic was reported, and keeps no other task asleep: this thread may be that of all tasks.
+            let _ = panic::catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
         drop(done);
     }
 
@@ -226,10 +229,8 @@ impl State {
                 }
             }
             Sleeper::Thread(condvar) => condvar.notify_one(),
-            Sleeper::Task(waker) => {
-                let waker = waker.lock().unwrap_or_else(PoisonError::into_inner);
-                self.wakers.push(waker.clone());
-            }
+            // Not cloned, which may run any code.
+            Sleeper::Task(_) => self.wakers.push(waiter.swap_waker(Waker::noop().clone())),
         }
         self.done.push(Arc::clone(waiter));
     }
