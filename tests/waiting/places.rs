@@ -289,7 +289,8 @@ fn q1_the_next_one_is_served_at_once_when_the_first_one_gives_up() {
     });
     let median = median(times.collect());
     println!("{median:?}");
-    assert!(median < AT_ONCE, "{median:?}");
+    // By itself the second one looks every 10 ms.
+    assert!(median < AT_ONCE / 4, "{median:?}");
 }
 
 /// The same when the first one is killed and reaped.
@@ -311,7 +312,8 @@ fn q1_the_next_one_is_served_at_once_when_the_first_one_is_reaped() {
     });
     let median = median(times.collect());
     println!("{median:?}");
-    assert!(median < AT_ONCE, "{median:?}");
+    // By itself the second one looks every 10 ms.
+    assert!(median < AT_ONCE / 4, "{median:?}");
 }
 
 /// A request excludes an engine that is in the table no more. The engine that has its slot now is none of those.
