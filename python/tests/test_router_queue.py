@@ -6,6 +6,8 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import headcount
@@ -37,6 +39,15 @@ def retry_after(answer: tuple[bytes, bytes]) -> int:
     return int(next(line for line in head if line.startswith(b"retry-after: "))[13:])
 
 
+@contextmanager
+def without_the_busiest_worker(path: Path) -> Iterator[None]:
+    """Stops the worker that has the most requests meanwhile, so that another one takes the next."""
+    busiest = max(living(path), key=lambda worker: worker.waiting + worker.in_flight)
+    os.kill(busiest.pid, signal.SIGSTOP)
+    yield
+    os.kill(busiest.pid, signal.SIGCONT)
+
+
 def test_clients_are_served_in_the_order_in_which_they_began_to_wait(path: Path) -> None:
     async def scene() -> None:
         served: list[int] = []
@@ -56,8 +67,9 @@ def test_clients_are_served_in_the_order_in_which_they_began_to_wait(path: Path)
             await until(lambda: engine.connections == 1)
             asked = []
             for number in range(20):
-                asked.append(asyncio.create_task(ask(url, number)))
-                await until(lambda: waiting(path) == number + 1)
+                with without_the_busiest_worker(path) if number == 10 else nullcontext():
+                    asked.append(asyncio.create_task(ask(url, number)))
+                    await until(lambda: waiting(path) == number + 1)
             # They wait in several workers.
             assert sum(worker.waiting > 0 for worker in living(path)) > 1
             # One more is told when to come back. The router does not know how fast it will go.
@@ -159,8 +171,11 @@ def test_what_a_killed_worker_waited_for_goes_to_the_others(path: Path) -> None:
             engine.serving(),
             router(path, [engine.url], most=1, ROUTER_QUEUE="99") as url,
         ):
-            asked = [asyncio.create_task(exchange(url, posted(b"{}"))) for _ in range(24)]
-            await until(lambda: engine.open == 1 and waiting(path) == 23)
+            asked = [asyncio.create_task(exchange(url, posted(b"{}"))) for _ in range(12)]
+            await until(lambda: engine.open == 1 and waiting(path) == 11)
+            with without_the_busiest_worker(path):
+                asked += [asyncio.create_task(exchange(url, posted(b"{}"))) for _ in range(12)]
+                await until(lambda: waiting(path) == 23)
             workers = [it for it in living(path) if it.in_flight == 0 and it.waiting > 0]
             victim = min(workers, key=lambda it: it.waiting)
             os.kill(victim.pid, signal.SIGKILL)
