@@ -97,8 +97,8 @@ class ClassView:
     max_waiting: int | None
     """The most that wait. None: no bound of its own."""
     oldest: float | None
-    """For how many seconds the one that is served next, of those of any frontend, has waited at most, to the
-    millisecond. None: none waits."""
+    """For how many seconds the oldest of those has waited that come first in their frontends, to the millisecond. None:
+    none waits."""
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,8 @@ class QueueView:
 
     max_waiting: int
     """The most requests that wait, of all classes together."""
+    share_tokens: bool
+    """Whether tenants share tokens, and not requests."""
     classes: list[ClassView]
     """Each class, from the one that is served first."""
     waited: WaitedView

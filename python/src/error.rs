@@ -41,17 +41,6 @@ fn raised(py: Python<'_>, error: impl Into<Error>) -> PyErr {
     exception(py, &error.into()).unwrap_or_else(|error| error)
 }
 
-/// Returns the exception for a request that got no place by waiting.
-#[cold]
-pub(crate) fn not_acquired(py: Python<'_>, error: &AcquireError) -> PyErr {
-    if let AcquireError::Route(error) = error {
-        return raised(py, *error);
-    }
-    let (kind, fields) = describe_wait(error);
-    let made = kinds(py).and_then(|kinds| made(&kinds.getattr(kind)?, error.to_string(), fields));
-    made.unwrap_or_else(|error| error)
-}
-
 /// Returns the module with the classes.
 fn kinds(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static KINDS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -156,6 +145,7 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
         ),
         Error::Forked => ("ForkedError", vec![]),
         Error::Request(_) => ("RequestError", vec![]),
+        Error::Acquire(error) => describe_wait(error),
         Error::Policy { name, known, .. } => (
             "PolicyError",
             vec![("name", Text(name)), ("known", Field::Names(known))],
@@ -234,7 +224,7 @@ fn describe(error: &Error) -> (&'static str, Vec<(&'static str, Field<'_>)>) {
     }
 }
 
-/// Returns the same of an error of the wait for a place.
+/// Returns the same for an error of the wait for a place.
 fn describe_wait(error: &AcquireError) -> (&'static str, Vec<(&'static str, Field<'static>)>) {
     match *error {
         AcquireError::QueueFull { class, retry_after } => {
@@ -252,7 +242,7 @@ fn describe_wait(error: &AcquireError) -> (&'static str, Vec<(&'static str, Fiel
             "NoThreadError",
             vec![("errno", Field::Number(errno as u64))],
         ),
-        // `Route`, which has a class of its own; `Cancelled`, which Python's own exception stands for; and variants
+        // `Route`, which is another `Error`; `Cancelled`, in whose place Python's own exception is raised; and variants
         // that are newer than this package.
         _ => ("Error", vec![]),
     }

@@ -4,7 +4,7 @@
 //! socket that the event loop watches. So it cannot be held up by a thread that computes, nor hang when the interpreter
 //! ends or the loop is closed, and no object of Python's is dropped by it.
 
-use crate::error::not_acquired;
+use crate::error::OrRaise;
 use crate::permit::Permit;
 use crate::waiting::Asked;
 use pyo3::exceptions::PyRuntimeError;
@@ -58,8 +58,7 @@ impl Acquire {
         }));
         let polled = Pin::new(&mut acquire).poll(&mut Context::from_waker(&waker));
         match polled {
-            Poll::Ready(Ok(permit)) => Ok(Some(Permit::new(permit))),
-            Poll::Ready(Err(error)) => Err(not_acquired(py, &error)),
+            Poll::Ready(placed) => placed.map(|permit| Some(Permit::new(permit))).or_raise(py),
             Poll::Pending => {
                 *progress = Progress::Waits(acquire);
                 Ok(None)

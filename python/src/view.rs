@@ -98,6 +98,7 @@ fn queue<'py>(py: Python<'py>, queue: &QueueView) -> PyResult<Bound<'py, PyAny>>
     let waited = (queue.waited.by_range, queue.waited.sum.as_secs_f64());
     let fields = (
         queue.max_waiting,
+        queue.share_tokens,
         classes,
         made(py, VIEW, "WaitedView", waited)?,
         queue.refused_total,

@@ -1,7 +1,7 @@
 //! Waiting for a place: the request, and a thread that waits.
 
 use crate::argument::{Class, Prefer, Seconds, Share, Tenant, Tokens, Which};
-use crate::error::not_acquired;
+use crate::error::OrRaise;
 use crate::permit::Permit;
 use headcount::{AcquireError, EngineId, Request};
 use pyo3::intern;
@@ -62,9 +62,7 @@ pub(crate) fn acquire(
             return Err(raised);
         }
     }
-    placed
-        .map(Permit::new)
-        .map_err(|error| not_acquired(py, &error))
+    placed.map(Permit::new).or_raise(py)
 }
 
 /// Python's signal handlers, which run in its main thread only.

@@ -293,7 +293,7 @@ def test_each_option_is_of_the_table_that_is_made(path: Path) -> None:
     assert (view.max_in_flight, view.max_tokens) == (11, 13)
     assert view.queue is not None
     bounds = [it.max_waiting for it in view.queue.classes]
-    assert (view.queue.max_waiting, bounds) == (17, [None, 3, None, None])
+    assert (view.queue.max_waiting, view.queue.share_tokens, bounds) == (17, True, [None, 3, None, None])
     assert table.differences(engines=["a", "b"], **options) == []
     other = {"max_waiting_of_class": {3: 4}, "share_tokens": False}
     changed = table.differences(engines=["a", "b"], **{**options, **other})

@@ -72,8 +72,9 @@ def test_the_class_for_each_error_of_the_library_is_named_by_one_rule() -> None:
         names = re.findall(r"(?m)^    ([A-Z]\w*)(?: \{|\((?:#\[from\] )?\w+\),|,)$", variants)
         return {f"{name}Error" for name in names}
 
-    # The library's own way to pass a table to a program, which Python does by path or descriptor.
-    expected = classes("mod", "Error") - {"NotPassedError"}
+    # Not the library's own way to pass a table to a program, which Python does by path or descriptor. An error of a
+    # wait has its own class.
+    expected = classes("mod", "Error") - {"NotPassedError", "AcquireError"}
     # An error of a route has its own class, and a wait that is cancelled ends with the exception that cancels it.
     waiting = classes("acquire", "AcquireError")
     assert {"RouteError", "CancelledError"} < waiting

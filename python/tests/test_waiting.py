@@ -14,12 +14,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 
 import headcount
 import pytest
 from counts import in_flight
 from headcount import Engine, Frontend, Table
-from waiters import Holder, holder, is_empty, queue, table_of, until, waiting
+from waiters import Holder, compute, holder, is_empty, queue, table_of, until, waiting
 
 
 def test_q1_a_place_that_falls_free_goes_to_the_thread_that_waits() -> None:
@@ -194,13 +195,28 @@ def _wait_in_turn(table: Table, place: int, told: int) -> None:
 
 
 def test_q2_the_first_that_waits_is_served_first_over_processes() -> None:
+    # By turns, but not strictly: 0 0 1 0 1 1, and so on.
+    turns = [(number * number // 3) % 2 for number in range(60)]
+    for _ in range(10):
+        served = _served_over_processes(turns)
+        for process in range(2):
+            own = [number for number in served if turns[number] == process]
+            assert own == sorted(own)
+        if served == list(range(60)):
+            return
+        # On a busy machine, the queue passes over a process that does not run for 10 ms.
+    raise AssertionError(f"in ten attempts, never in order: {served}")
+
+
+def _served_over_processes(turns: list[int]) -> list[int]:
+    """Has two processes wait by these turns. Returns the numbers of those that wait, in the order of service."""
     table = table_of()
     frontend = table.join()
     held = frontend.acquire()
     reading, told = os.pipe()
     pipes = [os.pipe() for _ in range(2)]
     children = []
-    for index, (place, _) in enumerate(pipes):
+    for place, _ in pipes:
         if (child := os.fork()) == 0:
             for _, end in pipes:
                 os.close(end)
@@ -209,41 +225,46 @@ def test_q2_the_first_that_waits_is_served_first_over_processes() -> None:
             finally:
                 os._exit(0)
         children.append(child)
-    # By turns, but not strictly: 0 0 1 0 1 1, and so on.
-    for number in range(60):
-        os.write(pipes[(number * number // 3) % 2][1], b"%d\n" % number)
+    for number, process in enumerate(turns):
+        os.write(pipes[process][1], b"%d\n" % number)
         until(lambda: waiting(table) == number + 1)
-    assert sorted(seen.waiting for seen in table.view().frontends)[0] == 0
     held.release()
-    for _, end in pipes:
+    for place, end in pipes:
+        os.close(place)
         os.close(end)
     for child in children:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     os.close(told)
-    with os.fdopen(reading) as lines:
-        assert [int(line) for line in lines] == list(range(60))
     table.reap()
     assert is_empty(table)
+    with os.fdopen(reading) as lines:
+        return [int(line) for line in lines]
 
 
 def test_other_threads_run_while_one_waits() -> None:
     """The count is compared with that of a time in which no thread waits."""
     table = table_of()
     frontend = table.join()
+    count, ends = 0, threading.Event()
 
-    def counted(seconds: float) -> int:
-        count, end = 0, time.monotonic() + seconds
-        while time.monotonic() < end:
+    def work() -> None:
+        nonlocal count
+        while not ends.is_set():
             count += 1
-        return count
 
-    alone = counted(0.3)
     with frontend.acquire(), ThreadPoolExecutor() as threads:
-        beside = threads.submit(counted, 0.3)
-        with pytest.raises(headcount.WaitedTooLongError):
-            frontend.acquire(timeout=0.4)
-        assert beside.done()
-        assert beside.result() > alone / 4
+        try:
+            threads.submit(work)
+            before = count
+            time.sleep(0.3)
+            alone = count - before
+            before = count
+            with pytest.raises(headcount.WaitedTooLongError):
+                frontend.acquire(timeout=0.3)
+            beside = count - before
+        finally:
+            ends.set()
+    assert beside > alone / 4 > 100
     assert is_empty(table)
 
 
@@ -251,22 +272,22 @@ def test_a_thread_that_computes_keeps_no_place_idle() -> None:
     """The main thread, which looks for signals, takes the place first and waits for the interpreter's lock then."""
     table = table_of()
     frontend = table.join()
-    idle = []
+    idle, took = [], []
     with holder(table, places=1, rounds=20) as other, ThreadPoolExecutor() as threads:
         for _ in range(20):
             other.has_all()
             computes = threads.submit(_compute_when_one_waits, table, other)
             with frontend.acquire(timeout=60):
-                computes.result(60)
+                took.append(computes.result(60))
             idle.append(other.idle())
-    assert sorted(idle)[len(idle) // 2] < 0.005, idle
+    assert median(idle) < median(took) / 4, (idle, took)
     assert is_empty(table)
 
 
-def _compute_when_one_waits(table: Table, other: Holder) -> None:
+def _compute_when_one_waits(table: Table, other: Holder) -> float:
     until(lambda: waiting(table) == 1)
     other.give_back()
-    sum(range(5_000_000))  # which keeps the lock to its end, for tens of milliseconds
+    return compute()
 
 
 INTERRUPTED = """
@@ -306,7 +327,7 @@ def test_ctrl_c_ends_the_wait_at_once(how: str) -> None:
             late.append(float(child.stdout.readline()) - before)
         assert child.wait(60) == 0
     table.reap()
-    assert sorted(late)[len(late) // 2] < 0.06, late
+    assert median(late) < 0.06, late
     held.release()
     assert is_empty(table)
     assert queue(table).cancelled_total == 20

@@ -43,6 +43,13 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
+def compute() -> float:
+    """Keeps the interpreter's lock for the seconds that it returns: some tens of milliseconds."""
+    begun = time.monotonic()
+    sum(range(5_000_000))  # one call, between two of whose steps no other thread runs
+    return time.monotonic() - begun
+
+
 class Holder:
     """Another process, which takes all places, gives them back one after the other when it is told to, and measures how
     long the last of them is idle."""
