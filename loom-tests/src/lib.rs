@@ -15,4 +15,5 @@ mod algorithm;
 mod death;
 mod explore;
 mod models;
+mod queue_scene;
 mod scene;

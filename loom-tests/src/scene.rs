@@ -100,8 +100,18 @@ impl Scene {
     }
 
     pub(crate) fn with_lanes(engines: usize, slots: usize, lanes_per_slot: usize) -> Self {
+        Self::with_rows(engines, 0, slots, lanes_per_slot)
+    }
+
+    /// The same with rows of a queue after the table's own.
+    pub(crate) fn with_rows(
+        engines: usize,
+        queue_rows: usize,
+        slots: usize,
+        lanes_per_slot: usize,
+    ) -> Self {
         let lanes = slots * lanes_per_slot;
-        let rows = engines + 1;
+        let rows = engines + 1 + queue_rows;
         let scene = Self {
             words: (0..rows).map(|_| Atomic::new(Word::zeroed())).collect(),
             tokens: (0..rows)
@@ -197,7 +207,7 @@ impl Scene {
             ledgers: &self.ledgers,
             plane_stride: self.words.len(),
             total_row: self.limits.len(),
-            queue_row: self.words.len(),
+            queue_row: self.limits.len() + 1,
             anonymous_tags: &self.anonymous_tags,
             witnesses: &self.witnesses,
             witness_stride: self.lanes.len(),
@@ -233,7 +243,7 @@ impl Scene {
     }
 
     /// Returns how many engines there are: one for each row before the table's own.
-    fn engines(&self) -> usize {
+    pub(crate) fn engines(&self) -> usize {
         self.counter().total_row
     }
 
