@@ -21,6 +21,7 @@ mod publishing;
 mod queueing;
 mod steps;
 mod tokens;
+mod waiting;
 mod wheel;
 
 use std::fmt;
@@ -109,6 +110,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         configuring::FAULTS,
         corpus::FAULTS,
         queueing::FAULTS,
+        waiting::FAULTS,
         wheel::FAULTS,
     ]
     .into_iter()

@@ -56,6 +56,7 @@ const ACQ_REL_TO_ACQUIRE: &str = "AcqRel -> Acquire";
 const ACQ_REL_TO_RELEASE: &str = "AcqRel -> Release";
 const ACQUIRE_FENCE: &str = "Acquire -> none";
 const RELEASE_FENCE: &str = "Release -> none";
+const SEQ_CST_FENCE: &str = "SeqCst -> AcqRel";
 
 /// The models of what lives how long.
 const LIFETIME: &str = "models::lifetime";
@@ -71,6 +72,10 @@ const BY_THE_FENCE: &str =
     "the thread that drops the last handle comes to the fence in `close`, which acquires as much";
 const BY_THE_LIST: &str = "a pass hands on nothing but the list, whose own exchange does that; and a read-modify-write \
                            keeps the releases before it";
+const IN_A_COMPILER: &str = "it binds the compiler alone, where the read-modify-write before it is a full fence; models \
+                             run the other one";
+const BY_THE_FENCES: &str = "the fences before the wake-up and after it order the place; the Release and the Acquire order \
+                             the note of the wake-up, and loom orders the stores of a word as it runs them";
 const IN_ONE_ORDER: &str = "a thread that puts a thing back has to see the reason of a thread that found nothing; \
                             loom has it see that anyway, for it orders the read-modify-writes of a word as it \
                             runs them";
@@ -165,6 +170,37 @@ pub(in crate::mutants) const TABLE: &[(&str, &[Entry])] = &[
             caught("end", 2, RELEASE, "owning"),
             caught("ended", 1, ACQUIRE, "owning"),
             caught("has_ended", 1, ACQUIRE, "owning"),
+        ],
+    ),
+    (
+        "primitive.rs",
+        &[
+            not_caught(
+                "fence_after_swap",
+                1,
+                SEQ_CST_FENCE,
+                "q1_enqueue",
+                IN_A_COMPILER,
+            ),
+            caught(
+                "fence_after_swap",
+                2,
+                SEQ_CST_FENCE,
+                "q1_enqueue_against_finish",
+            ),
+        ],
+    ),
+    (
+        "queue.rs",
+        &[
+            caught("publish", 1, RELEASE_FENCE, "q2_a_head"),
+            caught("publish", 2, RELEASE, "q2_a_head"),
+            not_caught("wake_word", 1, ACQUIRE, "queueing::q1_", BY_THE_FENCES),
+            caught("look_anew", 1, SEQ_CST_FENCE, "q1_enqueue_against_finish"),
+            not_caught("ring", 1, RELEASE, "queueing::q1_", BY_THE_FENCES),
+            caught("head", 1, ACQUIRE, "q2_a_head"),
+            caught("head", 2, ACQUIRE_FENCE, "q2_a_head"),
+            caught("next_after", 1, SEQ_CST_FENCE, "q5_cancel_against_grant"),
         ],
     ),
     (
