@@ -116,8 +116,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a body that makes no sense is the server's mistake",
         "server/src/message/error_response.rs",
         &[(
-            "| Self::Tenant { .. } => StatusCode::BAD_REQUEST",
-            "| Self::Tenant { .. } => StatusCode::INTERNAL_SERVER_ERROR",
+            "| Self::TransferCodings => StatusCode::BAD_REQUEST",
+            "| Self::TransferCodings => StatusCode::INTERNAL_SERVER_ERROR",
         )],
         Catcher::Test("http", "a_body_that_makes_no_sense"),
     ),

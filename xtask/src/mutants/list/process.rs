@@ -269,8 +269,8 @@ pub(super) const FAULTS: &[Mutant] = &[
         "a fork in a policy goes unnoticed when there is no room",
         FRONTEND,
         &[(
-            "        if !self.membership.is_ours() {",
-            "        if false {",
+            "        let has_room = chooser.check_room(count);\n        if !self.membership.is_ours() {",
+            "        let has_room = chooser.check_room(count);\n        if false {",
         )],
         Catcher::Test("forks", "k3_a_fork_inside_a_policy"),
     ),
