@@ -85,7 +85,7 @@
 //! | make or open a table | [`Table::options`], then [`open_or_create`](Options::open_or_create) in every process |
 //! | pass a table to children | [`Table::pass_to`] in the parent, [`Options::inherited`] in the child |
 //! | route in this process | [`Table::join`] once, then [`Frontend::route`] or [`route_with`](Frontend::route_with) for each request |
-//! | wait for a place | [`Frontend::acquire`], [`Frontend::acquire_async`], on a table with [`Options::max_waiting`] |
+//! | wait for a place | [`Frontend::acquire`], [`Frontend::acquire_async`], [`acquire_many`](Frontend::acquire_many) for several at once, on a table with [`Options::max_waiting`] |
 //! | place several requests or none | [`Frontend::route_many`] |
 //! | keep a request counted | hold its [`Permit`]; drop it to finish the request |
 //! | send a request to one engine, or keep it from some | [`Request::pin`], [`prefer`](Request::prefer), [`exclude`](Request::exclude) |
