@@ -205,7 +205,7 @@ fn q3_a_task_waits_until_its_deadline_and_not_shorter() {
     let (own, _held) = taken(&table, 1);
     let mut late = Vec::new();
     // The later it begins to wait, the earlier its time is over.
-    let deadlines: Vec<_> = (0..8).map(|n| Duration::from_millis(90 - 10 * n)).collect();
+    let deadlines: Vec<_> = (0..8).map(|n| Duration::from_millis(48 - 6 * n)).collect();
     thread::scope(|scope| {
         let tasks: Vec<_> = (deadlines.iter().zip(1..))
             .map(|(wait, count)| {
