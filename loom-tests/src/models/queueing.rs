@@ -144,6 +144,23 @@ fn q1_reap_against_enqueue() {
 }
 
 #[test]
+fn q1_reap_of_a_head_against_finish() {
+    // The finisher may take the dead one for the first in line, and wake it. Then the reaper sees the place.
+    explore("reap of a head against finish", 3, || {
+        let scene = Arc::new(QueueScene::new(1, 1, 3));
+        let holder = scene.holder();
+        let (dead, waiter) = (scene.in_line(), scene.in_line());
+        scene.dies(dead.slot);
+        let reap = scene.with(QueueScene::reap_and_wake);
+        let (reaped, ()) = race(reap, finishes(&scene, holder, 0));
+        assert_eq!(reaped, 1);
+        let mut all = [waiter];
+        scene.assert_settled(&mut all, &[]);
+        assert!(all[0].is_done());
+    });
+}
+
+#[test]
 fn q1_enqueue_against_an_engine_that_comes_up() {
     explore("enqueue against an engine that comes up", 2, || {
         let scene = Arc::new(QueueScene::new(1, 1, 1));

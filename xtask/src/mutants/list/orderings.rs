@@ -200,7 +200,7 @@ pub(in crate::mutants) const TABLE: &[(&str, &[Entry])] = &[
             not_caught("ring", 1, RELEASE, "queueing::q1_", BY_THE_FENCES),
             caught("head", 1, ACQUIRE, "q2_a_head"),
             caught("head", 2, ACQUIRE_FENCE, "q2_a_head"),
-            caught("next_after", 1, SEQ_CST_FENCE, "q5_cancel_against_grant"),
+            caught("next_after", 1, SEQ_CST_FENCE, "q1_reap_of_a_head"),
         ],
     ),
     (
