@@ -13,6 +13,7 @@ mod fronts;
 mod ids;
 mod layout;
 mod life;
+mod lined_up;
 mod messages;
 mod opening;
 pub(super) mod orderings;
@@ -109,6 +110,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Mutant> {
         tokens::FAULTS,
         configuring::FAULTS,
         corpus::FAULTS,
+        lined_up::FAULTS,
         queueing::FAULTS,
         waiting::FAULTS,
         wheel::FAULTS,
