@@ -1,5 +1,6 @@
 //! Q2: which request is served first, and that no later one overtakes it.
 
+use crate::cancels::{poll, waiting_future};
 use crate::{is_empty, places, taken};
 use headcount::{Cap, Engine, Request, RouteError, Table};
 use headcount_tests::{
@@ -171,5 +172,42 @@ fn q2_what_other_engines_have_is_not_held_up() {
     assert_eq!(next(&mut actors[3]), Ok(0));
     actors[2].finish_one();
     actors[3].finish_one();
+    is_empty(&table);
+}
+
+/// Others see fourteen kinds of requests of a process: those that come first, and not those that came first.
+#[test]
+fn q2_of_many_kinds_of_requests_others_see_those_that_come_first() {
+    const ENGINES: usize = 21;
+    let mut options = Table::options().max_waiting(1000);
+    for engine in 0..ENGINES {
+        options = options.engine(Engine::named(engine.to_string()).max_in_flight(1));
+    }
+    let table = TestTable::new(&options);
+    let (own, mut held) = taken(&table, ENGINES);
+    held.sort_by_key(|permit| permit.engine().index());
+    let later = |engine| waiting_future(&own, &Request::new().class(3).pin(engine));
+    let mut others: Vec<_> = (1..ENGINES).map(later).collect();
+    let (mut first, first_is_woken) = waiting_future(&own, &Request::new().pin(0));
+    let mut actor = Actor::joined(table.path());
+    actor.begins_to_wait(&table, Ask::new().class(1).pin(0));
+    drop(held.remove(0));
+    eventually("it gets the place", || first_is_woken.is_woken());
+    let placed = poll(&mut first, &first_is_woken);
+    assert!(matches!(placed, Some(Ok(_))), "{placed:?}");
+    drop((first, placed));
+    assert!(actor.answer::<Waited>().outcome.is_ok());
+    // As places fall free, so do the others, also those that were not seen at first.
+    let (mut last, last_is_woken) = others.pop().unwrap();
+    drop(others);
+    actor.begins_to_wait(&table, Ask::new().class(3).pin(ENGINES - 1));
+    drop(held.pop());
+    eventually("the last one gets its place", || last_is_woken.is_woken());
+    let placed = poll(&mut last, &last_is_woken);
+    assert!(matches!(placed, Some(Ok(_))), "{placed:?}");
+    drop((last, placed));
+    assert!(actor.answer::<Waited>().outcome.is_ok());
+    drop((held, actor));
+    table.reap().unwrap();
     is_empty(&table);
 }

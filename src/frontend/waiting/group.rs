@@ -28,6 +28,11 @@ impl Group {
         self.waiters.first_key_value().map(|(_, waiter)| waiter)
     }
 
+    /// Its order among the groups.
+    fn first_key(&self) -> Option<(Tag, u64)> {
+        self.waiters.first_key_value().map(|(key, _)| *key)
+    }
+
     /// Shows its head to others, if they can see it.
     fn publish(&self, queue: &Queue<'_>, slot: usize) {
         if let (Some(place), Some(first)) = (self.place, self.first()) {
@@ -61,6 +66,7 @@ impl Groups {
         let is_first = (group.waiters.first_key_value()).is_some_and(|(first, _)| *first == key);
         if is_first {
             group.publish(queue, slot);
+            self.show_the_first(queue, slot);
         }
         is_first
     }
@@ -78,18 +84,39 @@ impl Groups {
         if !group.waiters.is_empty() {
             if was_first {
                 group.publish(queue, slot);
+                self.show_the_first(queue, slot);
             }
             return true;
         }
         if let Some(place) = self.groups.swap_remove(index).place {
             queue.clear(slot, place);
-            // A group that others could not see takes its place.
-            if let Some(unseen) = (self.groups.iter_mut()).find(|group| group.place.is_none()) {
-                unseen.place = Some(place);
-                unseen.publish(queue, slot);
-            }
+            self.show_the_first(queue, slot);
         }
         true
+    }
+
+    /// Has others see those groups that come first, if they cannot see all. This frontend looks for places next, for
+    /// all of them.
+    fn show_the_first(&mut self, queue: &Queue<'_>, slot: usize) {
+        loop {
+            let is_seen = |index: &usize| self.groups[*index].place.is_some();
+            let key = |index: &usize| self.groups[*index].first_key();
+            let (seen, unseen): (Vec<_>, Vec<_>) = (0..self.groups.len()).partition(is_seen);
+            let Some(first) = unseen.into_iter().min_by_key(key) else {
+                return;
+            };
+            let mut place = self.free_place();
+            if place.is_none() {
+                let last = seen.into_iter().max_by_key(key);
+                let Some(last) = last.filter(|last| key(&first) < key(last)) else {
+                    return;
+                };
+                place = self.groups[last].place.take();
+                place.into_iter().for_each(|place| queue.clear(slot, place));
+            }
+            self.groups[first].place = place;
+            self.groups[first].publish(queue, slot);
+        }
     }
 
     /// The first request of each group, in the order in which they are served.
