@@ -368,7 +368,7 @@ impl<'a> Counter<'a> {
     }
 
     /// Returns the total that `change` adds to.
-    #[inline]
+    #[inline(always)] // otherwise it depends on what else is in the function that routes
     fn total(&self, id: LaneId, row: usize, change: Amount) -> &'a AtomicU64 {
         let plane = match change.requests() {
             ..0 => Plane::Finished,
@@ -377,7 +377,7 @@ impl<'a> Counter<'a> {
         self.plane(id, row, plane)
     }
 
-    #[inline]
+    #[inline(always)] // as above
     fn plane(&self, id: LaneId, row: usize, plane: Plane) -> &'a AtomicU64 {
         let planes = (usize::from(id.0) - 1) * PLANES + plane as usize;
         &self.ledgers[planes * self.plane_stride + row]

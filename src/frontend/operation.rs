@@ -62,9 +62,7 @@ impl<'a> Operation<'a> {
                     }
                     return Some(choice.engine());
                 }
-                let placed = place_anywhere(id, memory, &loads, tokens);
-                self.membership.table().wake_after_placing();
-                placed
+                place_anywhere(self.membership, id, memory, &loads, tokens)
             },
         )?;
         Some(self.placed(engine))
@@ -214,6 +212,7 @@ fn finish_after_all(counter: &Counter<'_>, id: LaneId, engine: usize, tokens: u3
 /// Counts a request that may go anywhere, as the lane `id`. Returns the engine.
 #[inline(never)]
 fn place_anywhere(
+    membership: &Membership,
     id: LaneId,
     memory: &mut LaneMemory,
     loads: &Loads<'_>,
@@ -224,6 +223,7 @@ fn place_anywhere(
         0 => place_tokens_anywhere(id, memory, loads, 0),
         tokens => place_tokens_anywhere(id, memory, loads, tokens),
     };
+    membership.table().wake_after_placing();
     placed.map(|choice| {
         if choice.is_tied() {
             memory.tie_break.choose(choice.engine());
