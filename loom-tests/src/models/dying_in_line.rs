@@ -9,6 +9,7 @@ use crate::death::live_for;
 use crate::explore::{explore, explore_deaths, race};
 use crate::queue_scene::{Frontend, QueueScene};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Has a frontend act that may die of it, while another one looks. Returns the frontend if it lives.
 fn die_beside(
@@ -195,6 +196,7 @@ fn q4_two_dead_ones_that_come_first_do_not_keep_the_third_from_its_place() {
 
 #[test]
 fn q4_one_that_is_stopped_is_passed_over_and_keeps_its_turn() {
+    static IS_PASSED_OVER: AtomicBool = AtomicBool::new(false);
     explore("one that does not answer", 2, || {
         let scene = Arc::new(QueueScene::new(1, 1, 3));
         let holder = scene.holder();
@@ -215,6 +217,7 @@ fn q4_one_that_is_stopped_is_passed_over_and_keeps_its_turn() {
         // It may have gone on at that very moment.
         assert!(first.is_done() != second.is_done());
         if second.is_done() {
+            IS_PASSED_OVER.store(true, Ordering::Relaxed);
             let again = scene.enter_any(second.slot);
             let engine = second.served.remove(0);
             scene.wait(&mut second, &[again]);
@@ -224,4 +227,5 @@ fn q4_one_that_is_stopped_is_passed_over_and_keeps_its_turn() {
         }
         scene.assert_settled(&mut [first, second], &[]);
     });
+    assert!(IS_PASSED_OVER.load(Ordering::Relaxed));
 }
