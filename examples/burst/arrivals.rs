@@ -61,7 +61,7 @@ impl SplitMix {
     }
 
     /// From 0 to below 1.
-    fn fraction(&mut self) -> f64 {
+    pub(crate) fn fraction(&mut self) -> f64 {
         // The 53 bits that a double holds.
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }

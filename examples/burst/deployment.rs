@@ -53,6 +53,8 @@ impl Deployment {
             frontends: options.frontends,
             engines,
             cap: options.cap,
+            has_queue: strategy.has_queue(),
+            tells_places: options.queue,
         };
         let table = if strategy.shares_a_table() {
             let options = seat.table_options().max_frontends(frontends);

@@ -33,7 +33,7 @@ pub(crate) enum Error {
     NoFrontendLeft { frontends: u32 },
 
     #[error(
-        "{strategy} keeps no count that its frontends share, so it has no cap; with --cap give shared, headcount or both"
+        "{strategy} keeps no count that its frontends share, so it has no cap; with --cap give shared, headcount or headcount-queue"
     )]
     NoCap { strategy: Strategy },
 

@@ -43,6 +43,8 @@
 //!   killed. Not among those that are compared by default: it splits bursts as evenly as `headcount`.
 //! - `headcount` is this library: the frontends count in one table in shared memory. One of them
 //!   (the first to ask) publishes the very broadcast that the others received as well.
+//! - `headcount-queue` is the same with a queue: a request that finds no place waits for one, in one order over
+//!   all frontends.
 //!
 //! # Caps and kills
 //!
@@ -50,6 +52,10 @@
 //! places send requests one after the other. Every 0.8 s a frontend gets SIGKILL: its clients send again
 //! through the others, and a new frontend is started at once. `shared` loses the places of each dead frontend.
 //! With `headcount` the other frontends, or the parent, reap them.
+//!
+//! With `--cap` and `--queue` no frontend is killed. Bursts come of three times as many requests as there are places,
+//! and the clients of requests that are refused (`headcount`) try again every 30 ms. With `headcount-queue` they
+//! wait in the table's queue.
 //!
 //! # What is simplified
 //!
@@ -96,6 +102,7 @@ mod strategy;
 mod table;
 mod timeline;
 mod trace;
+mod waiting;
 mod wire;
 
 use std::process::ExitCode;

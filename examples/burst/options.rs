@@ -48,8 +48,8 @@ pub(crate) struct Options {
     pub(crate) publish_ms: u64,
 
     /// How the frontends choose an engine; repeat it or separate several by commas [default: all,
-    /// that is overwrite,scaled,floor,headcount; with --trace also headcount-tokens, and with --cap
-    /// shared,headcount]
+    /// that is overwrite,scaled,floor,headcount; with --trace also headcount-tokens, with --cap
+    /// shared,headcount, and with --queue headcount,headcount-queue]
     #[arg(long = "strategy", value_name = "NAME", value_delimiter = ',')]
     strategies: Vec<Strategy>,
 
@@ -73,13 +73,18 @@ pub(crate) struct Options {
     #[arg(conflicts_with_all = ["kill", "trace", "requests", "rounds", "submit_ms"])]
     pub(crate) cap: Option<u32>,
 
+    /// With --cap: kill no frontend. Send bursts of three times as many requests as there are places, and show how those
+    /// get a place that find none: by trying again, and in one queue over all frontends
+    #[arg(long, requires = "cap", conflicts_with = "kills")]
+    pub(crate) queue: bool,
+
     /// With --cap, how many frontends are killed, 1 to 1000
     #[arg(long, value_name = "N", default_value_t = 16, requires = "cap")]
     #[arg(value_parser = value_parser!(u32).range(1..=1000))]
     pub(crate) kills: u32,
 
     /// Write a picture to this file, as SVG: how the bursts were split, or with --trace and --cap the requests
-    /// in flight over time
+    /// in flight over time, and with --queue those that wait
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) chart: Option<PathBuf>,
 
@@ -96,6 +101,7 @@ impl Options {
     /// The strategies to compare, each once, in the order asked for.
     pub(crate) fn strategies(&self) -> Vec<Strategy> {
         let asked: &[Strategy] = match self.strategies.as_slice() {
+            [] if self.queue => &[Strategy::Headcount, Strategy::HeadcountQueue],
             [] if self.cap.is_some() => &[Strategy::Shared, Strategy::Headcount],
             [] => &[
                 Strategy::Overwrite,

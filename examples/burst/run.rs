@@ -18,6 +18,7 @@ use crate::strategy::Strategy;
 use crate::table::Table;
 use crate::timeline::Timeline;
 use crate::trace;
+use crate::waiting;
 
 /// The result of one strategy.
 #[derive(Debug)]
@@ -30,6 +31,9 @@ pub(crate) struct Outcome {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
+    if options.queue {
+        return waiting::run(options);
+    }
     if options.cap.is_some() {
         return cap::run(options);
     }

@@ -54,6 +54,11 @@ pub(crate) enum Event {
     Ready,
     /// From a frontend: these requests are answered, and no longer counted.
     Finished(Finished),
+    /// From a frontend: the request has a place, since this time of the [clock](crate::clock).
+    Placed {
+        id: u64,
+        at: Duration,
+    },
     /// From a frontend: every engine is at its cap, so this request was not sent.
     Refused(u64),
     Counted(u64),

@@ -14,7 +14,9 @@ pub(crate) fn check() -> Result<(), Failed> {
     exact(&results(odd)?, 1)?;
     let killed = results("--kill --strategy headcount")?;
     match number(find(&killed, "headcount")?, "leaked")? {
-        0 => caps_survive_kills().and_then(|()| killed_comes_first()),
+        0 => caps_survive_kills()
+            .and_then(|()| killed_comes_first())
+            .and_then(|()| requests_wait_in_order()),
         leaked => Err(Failed(format!("{leaked} requests leaked after a kill"))),
     }
 }
@@ -31,6 +33,25 @@ fn caps_survive_kills() -> Result<(), Failed> {
     match all_is_well {
         true => Ok(()),
         false => Err(Failed(format!("the burst example, with a cap: {held}"))),
+    }
+}
+
+/// Fails unless, when bursts are larger than the caps, the queue serves requests better in their order than trying again
+/// does, and refuses none.
+fn requests_wait_in_order() -> Result<(), Failed> {
+    let waited = results("--cap 4 --queue")?;
+    let (again, queue) = (
+        find(&waited, "headcount")?,
+        find(&waited, "headcount-queue")?,
+    );
+    let all_is_well = number(queue, "most_on_an_engine")? <= 4
+        && number(queue, "refused")? == 0
+        && number(queue, "leaked")? == 0
+        && number(queue, "overtaken")? < number(again, "overtaken")? / 2
+        && number(again, "refused")? > 0;
+    match all_is_well {
+        true => Ok(()),
+        false => Err(Failed(format!("the burst example, with a queue: {waited}"))),
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct History {
 impl History {
     /// A request of a frontend that was killed ends with it. Its engine learns of that when it ends a step; here
     /// whatever the engine noted of it later happened at the kill.
-    pub(super) fn new(logs: Vec<Vec<Entry>>, kills: &[Duration]) -> Self {
+    pub(crate) fn new(logs: Vec<Vec<Entry>>, kills: &[Duration]) -> Self {
         let engines = logs.len();
         let mut changes = Vec::new();
         for (engine, log) in logs.into_iter().enumerate() {
@@ -42,14 +42,14 @@ impl History {
     }
 
     /// What all engines had after each change.
-    pub(super) fn sums(&self) -> impl Iterator<Item = (Duration, i64)> {
+    pub(crate) fn sums(&self) -> impl Iterator<Item = (Duration, i64)> {
         self.changes.iter().scan(0, |sum, &(at, _, change)| {
             *sum += change;
             Some((at, *sum))
         })
     }
 
-    pub(super) fn most_on_an_engine(&self) -> i64 {
+    pub(crate) fn most_on_an_engine(&self) -> i64 {
         let mut loads = vec![0; self.engines];
         let mut most = 0;
         for &(_, engine, change) in &self.changes {
@@ -60,7 +60,7 @@ impl History {
     }
 
     /// The most that all engines had at once in this time.
-    pub(super) fn most_from(&self, start: Duration, end: Duration) -> i64 {
+    pub(crate) fn most_from(&self, start: Duration, end: Duration) -> i64 {
         let at_start = self.sums().take_while(|(at, _)| *at <= start).last();
         let during = self.sums().filter(|(at, _)| (start..=end).contains(at));
         let sums = at_start.into_iter().chain(during);
@@ -69,7 +69,7 @@ impl History {
 }
 
 /// The corners of a line that steps to each value at its time, by seconds since `start`.
-pub(super) fn corners(
+pub(crate) fn corners(
     steps: impl Iterator<Item = (Duration, i64)>,
     start: Duration,
     end: Duration,

@@ -1,7 +1,7 @@
 //! A cap on each engine, more clients than places, and frontends that are killed again and again.
 
 mod clients;
-mod history;
+pub(crate) mod history;
 mod text;
 
 use std::io::{self, Write};
@@ -78,8 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         });
     }
     let config = Config::new(options);
-    let capless = |strategy: &Strategy| !matches!(strategy, Strategy::Shared | Strategy::Headcount);
-    if let Some(strategy) = options.strategies().into_iter().find(capless) {
+    if let Some(strategy) = options.strategies().into_iter().find(|s| !s.has_caps()) {
         return Err(Error::NoCap { strategy });
     }
     check_chart_directory(options)?;

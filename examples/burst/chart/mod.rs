@@ -1,9 +1,10 @@
-//! The pictures: how bursts were split, the requests in flight at each engine over time, and the places that are
-//! left when frontends are killed.
+//! The pictures: how bursts were split, the requests in flight at each engine over time, the places that are left
+//! when frontends are killed, and the requests that wait.
 
 mod in_flight;
 mod places;
 mod splits;
+mod waiting;
 
 use std::path::Path;
 
@@ -16,6 +17,7 @@ use crate::cap::Held;
 use crate::error::Error;
 use crate::report::Report;
 use crate::run::Outcome;
+use crate::waiting::Waited;
 
 type Canvas<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn<T = ()> = Result<T, Box<dyn std::error::Error>>;
@@ -47,6 +49,11 @@ pub(crate) fn draw(path: &Path, report: &Report, outcomes: &[Outcome]) -> Result
 /// Draws the places that were left while frontends were killed.
 pub(crate) fn draw_places(path: &Path, held: &Held) -> Result<(), Error> {
     places::draw(path, held).map_err(|error| failed(path, &*error))
+}
+
+/// Draws the requests that waited.
+pub(crate) fn draw_waiting(path: &Path, waited: &Waited) -> Result<(), Error> {
+    waiting::draw(path, waited).map_err(|error| failed(path, &*error))
 }
 
 fn failed(path: &Path, error: &dyn std::error::Error) -> Error {

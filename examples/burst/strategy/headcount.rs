@@ -13,6 +13,7 @@ use crate::wire::{Request, Stats};
 pub(super) struct Headcount {
     table: Table,
     frontend: Frontend,
+    has_queue: bool,
     permits: HashMap<u64, Permit>,
     publisher: Option<Publisher>,
 }
@@ -24,6 +25,7 @@ impl Headcount {
         Ok(Self {
             table,
             frontend,
+            has_queue: seat.has_queue,
             permits: HashMap::new(),
             publisher: None,
         })
@@ -40,6 +42,10 @@ impl Choose for Headcount {
         let engine = permit.engine().index();
         self.permits.insert(request.id, permit);
         Ok(Some(engine))
+    }
+
+    fn queue(&self) -> Option<Frontend> {
+        self.has_queue.then(|| self.frontend.clone())
     }
 
     fn finished(&mut self, id: u64, _: usize) {

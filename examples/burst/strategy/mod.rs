@@ -8,7 +8,7 @@ mod shared;
 
 use std::fmt::{self, Debug, Display, Formatter};
 
-use ::headcount::{Engine, Policy, Table};
+use ::headcount::{Engine, Frontend, Policy, Table};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use serde::{Deserialize, Serialize};
@@ -37,15 +37,25 @@ pub(crate) enum Strategy {
     Shared,
     /// One exact count for all frontends, in shared memory (this library)
     Headcount,
+    /// The same, where a request that finds no place waits for one in the table's queue
+    HeadcountQueue,
     /// The same, counting the tokens of the prompts instead of requests
     HeadcountTokens,
 }
+
+/// More than ever wait in the example.
+const MAX_WAITING: u32 = 100_000;
 
 /// A strategy at work in one frontend.
 pub(crate) trait Choose: Debug {
     /// Chooses the engine for a request, and counts the request as sent to it. `None` if every engine is at
     /// its cap.
     fn choose(&mut self, request: &Request) -> Result<Option<usize>, Error>;
+
+    /// The frontend by which a request waits for a place that found none. `None`: it is refused.
+    fn queue(&self) -> Option<Frontend> {
+        None
+    }
 
     /// The engine has finished the request.
     fn finished(&mut self, id: u64, engine: usize);
@@ -62,6 +72,10 @@ pub(crate) struct Seat {
     pub(crate) engines: usize,
     /// The most requests that an engine may have in flight.
     pub(crate) cap: Option<u32>,
+    /// Whether requests wait that find no place.
+    pub(crate) has_queue: bool,
+    /// Whether the frontend tells when a request has its place.
+    pub(crate) tells_places: bool,
 }
 
 impl Strategy {
@@ -72,14 +86,29 @@ impl Strategy {
             Self::Scaled => Box::new(Scaled::new(seat)),
             Self::Floor => Box::new(Floor::new(seat)),
             Self::Shared => Box::new(Shared::open(&places.counters(), seat)?),
-            Self::Headcount => Box::new(Headcount::join(places, seat, Policy::in_flight())?),
+            Self::Headcount | Self::HeadcountQueue => {
+                Box::new(Headcount::join(places, seat, Policy::in_flight())?)
+            }
             Self::HeadcountTokens => Box::new(Headcount::join(places, seat, Policy::tokens())?),
         })
     }
 
     /// Whether its frontends count in a table.
     pub(crate) fn shares_a_table(self) -> bool {
-        matches!(self, Self::Headcount | Self::HeadcountTokens)
+        matches!(
+            self,
+            Self::Headcount | Self::HeadcountQueue | Self::HeadcountTokens
+        )
+    }
+
+    /// Whether it can hold a cap on requests.
+    pub(crate) fn has_caps(self) -> bool {
+        matches!(self, Self::Shared | Self::Headcount | Self::HeadcountQueue)
+    }
+
+    /// Whether a request that finds no place waits for one.
+    pub(crate) fn has_queue(self) -> bool {
+        self == Self::HeadcountQueue
     }
 }
 
@@ -94,7 +123,11 @@ impl Display for Strategy {
 impl Seat {
     /// What every process opens the table with.
     pub(crate) fn table_options(&self) -> ::headcount::Options {
-        (0..self.engines).fold(Table::options(), |options, engine| {
+        let options = match self.has_queue {
+            true => Table::options().max_waiting(MAX_WAITING),
+            false => Table::options(),
+        };
+        (0..self.engines).fold(options, |options, engine| {
             let engine = Engine::named(engine.to_string());
             options.engine(match self.cap {
                 Some(cap) => engine.max_in_flight(cap),
