@@ -63,7 +63,7 @@
 //! in the order in which they came:
 //!
 //! ```no_run
-//! use headcount::{AcquireError, Frontend, Permit, Request};
+//! use headcount::{AcquireError, Frontend, Permit, Request, RouteError};
 //! use std::time::{Duration, Instant};
 //!
 //! async fn place(frontend: &Frontend, tokens: u32) -> Result<Permit, (u16, String)> {
@@ -71,8 +71,10 @@
 //!     let deadline = Instant::now() + Duration::from_secs(30);
 //!     // Dropped with this future when the client leaves: the request leaves the queue.
 //!     frontend.acquire_async(&request, deadline).await.map_err(|error| match error {
-//!         AcquireError::QueueFull { .. } => (429, error.to_string()),
-//!         AcquireError::WaitedTooLong { .. } => (503, error.to_string()),
+//!         // With a `Retry-After`: `retry_after` of the first one.
+//!         AcquireError::QueueFull { .. } | AcquireError::WaitedTooLong { .. } => (503, error.to_string()),
+//!         AcquireError::Route(RouteError::Unavailable(_)) => (503, error.to_string()),
+//!         AcquireError::Route(RouteError::Saturated { .. }) => (413, error.to_string()),
 //!         _ => (500, error.to_string()),
 //!     })
 //! }

@@ -55,6 +55,9 @@ pub(crate) const PATIENCE: u64 = 10_000_000;
 /// How many heads of a frontend are looked at: in a model fewer, since each is an access.
 const LOOKED_AT: usize = if cfg!(loom) { 2 } else { HEADS };
 
+/// The most that one request moves its tenant's next start by, so that starts last for a million of the largest ones.
+const MOST_COST: f64 = (1_u64 << 42) as f64;
+
 /// How many virtual times of tenants a table has, hashed; those of requests without a tenant are beside them.
 pub(crate) const TENANTS: usize = 512 - CLASSES;
 
@@ -195,19 +198,32 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Draws the tag of a request that begins to wait. `tenant`: a hash of its name. `weight`: that of its tenant.
+    /// Draws the tag of a request that begins to wait, and is counted. `tenant`: a hash of its name. `weight`: that of its
+    /// tenant.
+    ///
+    /// If no other request of its class waits, all tenants begin anew: virtual time goes on to the latest start that was
+    /// drawn. So turns of requests that have given up do not count against their tenants for longer than requests wait.
     pub(crate) fn draw(&self, class: usize, tenant: Option<u64>, tokens: u32, weight: f32) -> Tag {
         // Relaxed, all: numbers, of which each has only to be later than those that were drawn before it from one word.
+        if self.waiting(class) <= 1 {
+            let latest = self.record.drawn[class].load(Ordering::Relaxed);
+            self.record.served[class].fetch_max(latest, Ordering::Relaxed);
+        }
         let now = self.record.served[class].load(Ordering::Relaxed);
         let cell = match tenant {
             None => class,
-            Some(hash) => CLASSES + (hash % TENANTS as u64) as usize,
+            // Each class has turns of its own.
+            Some(hash) => {
+                let of_class =
+                    hash.wrapping_add((class as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+                CLASSES + ((of_class >> 17) % TENANTS as u64) as usize
+            }
         };
         let units = match self.record.by_tokens.load(Ordering::Relaxed) {
             0 => 1,
             _ => u64::from(tokens.max(1)),
         };
-        let cost = ((units * UNIT) as f64 / f64::from(weight)).clamp(1.0, 1e18) as u64;
+        let cost = ((units * UNIT) as f64 / f64::from(weight)).clamp(1.0, MOST_COST) as u64;
         let cell = &self.tenants[cell];
         let mut seen = cell.load(Ordering::Relaxed);
         loop {
@@ -218,7 +234,10 @@ impl<'a> Queue<'a> {
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Tag::new(class, start),
+                Ok(_) => {
+                    self.record.drawn[class].fetch_max(start, Ordering::Relaxed);
+                    return Tag::new(class, start);
+                }
                 Err(other) => seen = other,
             }
         }

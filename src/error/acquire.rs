@@ -7,14 +7,16 @@ use std::time::Duration;
 /// [`acquire_async`](crate::Frontend::acquire_async). Nothing is counted for the request any more.
 ///
 /// ```
-/// use headcount::AcquireError;
+/// use headcount::{AcquireError, RouteError};
 ///
 /// /// The status of an HTTP answer.
 /// fn status(error: &AcquireError) -> u16 {
 ///     match error {
-///         AcquireError::QueueFull { .. } => 429,
-///         AcquireError::WaitedTooLong { .. } => 504,
-///         _ => 503,
+///         // With a `Retry-After`. Some answer 429 to the first one.
+///         AcquireError::QueueFull { .. } | AcquireError::WaitedTooLong { .. } => 503,
+///         AcquireError::Route(RouteError::Unavailable(_)) => 503,
+///         AcquireError::Route(RouteError::Saturated { .. }) => 413, // larger than the caps
+///         _ => 500,
 ///     }
 /// }
 /// ```
@@ -27,13 +29,13 @@ pub enum AcquireError {
     Route(#[from] RouteError),
 
     /// As many requests wait as [`Options::max_waiting`](crate::Options::max_waiting) allows, in all or of the request's
-    /// class. The request has not waited. Answer 429 or 503 with a `Retry-After`.
+    /// class. The request has not waited. Answer 503 (some say 429) with a `Retry-After`.
     #[error("{}", full(*.class, *.retry_after))]
     QueueFull {
         /// The class whose own bound it is. `None`: the bound of all classes together.
         class: Option<u8>,
-        /// When there would be a place for a request at the end of the queue, by the rate at which requests that waited were
-        /// served lately. `None`: not known.
+        /// How long a request at the end of the queue would wait until it is served, by the rate at which requests that
+        /// waited were served lately. The queue itself has room sooner. `None`: not known.
         retry_after: Option<Duration>,
     },
 

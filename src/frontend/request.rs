@@ -94,8 +94,8 @@ impl<'a> Request<'a> {
     /// # Ok(()) }
     /// ```
     ///
-    /// The table knows 508 names, by their hash: two tenants that fall together are served as one. A request that gives
-    /// up has used its tenant's turn.
+    /// The table knows 508 pairs of a name and a class, by their hash: two that fall together are served as one. A request
+    /// that gives up has used its tenant's turn, until no request of the class waits: then all tenants begin anew.
     ///
     /// A longer name is [`RouteError::TenantName`] when the request is placed.
     pub fn tenant(mut self, name: &str) -> Self {

@@ -3,6 +3,7 @@
 use crate::{is_empty, places, taken};
 use headcount::{Engine, Options, Request, Table};
 use headcount_tests::{Actor, Ask, Task, TestTable, Waited, eventually, spawn_all, waiting};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -115,6 +116,51 @@ fn q7_a_tenant_that_is_alone_gets_everything() {
     for at in (10..=40).step_by(10) {
         assert!(count(&served[..at], 0).abs_diff(at / 2) <= 2, "{served:?}");
     }
+}
+
+/// Waits with a thread for each tenant and class, one after the other, while the one place is held. Returns who was served
+/// when.
+fn served(table: &TestTable, requests: &[(&'static str, u8)]) -> Vec<&'static str> {
+    let (own, held) = taken(table, 1);
+    let order = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for (tenant, class) in requests.iter().copied() {
+            let (own, order, before) = (&own, &order, waiting(table));
+            scope.spawn(move || {
+                let request = Request::new().tenant(tenant).class(class);
+                let permit = own.acquire(&request, Duration::from_secs(60)).unwrap();
+                order.lock().unwrap().push(tenant);
+                drop(permit);
+            });
+            eventually("it waits", || waiting(table) > before);
+        }
+        drop(held);
+    });
+    order.into_inner().unwrap()
+}
+
+#[test]
+fn q7_turns_of_those_that_gave_up_are_forgotten_when_none_waits() {
+    let table = TestTable::new(&places(1));
+    let (own, held) = taken(&table, 1);
+    for _ in 0..20 {
+        let gave_up = own.acquire(&Request::new().tenant("a"), Duration::from_millis(1));
+        assert!(gave_up.is_err());
+    }
+    drop((held, own));
+    let served = served(&table, &[("a", 0), ("b", 0), ("b", 0), ("b", 0), ("b", 0)]);
+    assert!(served[..2].contains(&"a"), "{served:?}");
+    is_empty(&table);
+}
+
+#[test]
+fn q7_each_class_has_turns_of_its_own() {
+    let table = TestTable::new(&places(1));
+    let late = [("a", 3); 6];
+    let early = [("a", 0), ("a", 0), ("b", 0), ("b", 0)];
+    let served = served(&table, &[&late[..], &early[..]].concat());
+    assert!(served[..2].contains(&"a"), "{served:?}");
+    is_empty(&table);
 }
 
 #[test]

@@ -12,7 +12,8 @@
 //!    21  last served at        ns of the monotonic clock 64
 //!    22  pace                  ns from one served request to the next, on average: 64
 //!    23  reaped at             ns of the monotonic clock, by a frontend that waits: 64
-//! 24-31  padding
+//! 24-27  drawn                 0 (2) | latest start that was drawn, by class: 62
+//! 28-31  padding
 //! ```
 
 use super::{Field, fields, words};
@@ -34,11 +35,13 @@ pub(crate) struct QueueRecord {
     pub(in crate::algorithm) last_served_at: AtomicU64,
     pub(in crate::algorithm) pace: AtomicU64,
     pub(in crate::algorithm) reaped_at: AtomicU64,
-    _rest_of_the_last_line: [AtomicU64; 8],
+    /// Written each time that a request begins to wait.
+    pub(in crate::algorithm) drawn: [AtomicU64; CLASSES],
+    _rest_of_the_last_line: [AtomicU64; 4],
 }
 
 impl QueueRecord {
-    pub(crate) const FIELDS: [Field; 10] = fields!(QueueRecord {
+    pub(crate) const FIELDS: [Field; 11] = fields!(QueueRecord {
         max_waiting: [bound("max_waiting", |found| match found.word {
             0 => "the table has no queue".to_owned(),
             most => most.to_string(),
@@ -71,7 +74,13 @@ impl QueueRecord {
         reaped_at: [Field::new("reaped at", |found| {
             format!("{} ns of the monotonic clock", found.word)
         })],
-        _rest_of_the_last_line: [Field::padding(8)],
+        drawn: [Field::new("drawn", |found| format!(
+            "class {}: start {}",
+            found.index, found.word
+        ))
+        .times(CLASSES)
+        .of_bits(START_BITS)],
+        _rest_of_the_last_line: [Field::padding(4)],
     });
 }
 
@@ -95,6 +104,7 @@ impl QueueRecord {
             last_served_at: zero(),
             pace: zero(),
             reaped_at: zero(),
+            drawn: core::array::from_fn(|_| zero()),
             _rest_of_the_last_line: core::array::from_fn(|_| zero()),
         }
     }

@@ -39,9 +39,10 @@ impl Frontend {
     /// [tenant](Request::tenant) whose turn it is. While a request waits, a later one gets no place that it could take. At
     /// most [`max_waiting`](crate::Options::max_waiting) requests wait.
     ///
-    /// A timeout of zero tries once, and does not wait. The call may return some milliseconds after its time, and does
-    /// not return before it without a place. While a request waits for an engine that is removed, or all its engines go
-    /// down, the call ends with that error.
+    /// A timeout of zero tries once, and does not wait: it is [`AcquireError::WaitedTooLong`] without a place, whether the
+    /// queue is full or there is none. The call may return some milliseconds after its time, and does not return before
+    /// it without a place. If the engine that a request is pinned to is removed while it waits, or none of its engines takes
+    /// requests any more (all are down, draining or removed), the call ends with that error at once.
     ///
     /// Costs as much as `route_with` if there is a place and no request waits. Otherwise a sleep of the thread, some
     /// microseconds of work at each end of it, and a look every 50 ms (10 ms for the second in line). A process that is

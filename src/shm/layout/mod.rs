@@ -43,7 +43,9 @@
 //!                                         20  slots                 0 (52) | slots 12
 //!                                         21  last served at        ns of the monotonic clock 64
 //!                                         22  pace                  ns 64
-//!                                      23-31  padding
+//!                                         23  reaped at             ns of the monotonic clock 64
+//!                                      24-27  drawn                 0 (2) | start 62
+//!                                      28-31  padding
 //!
 //!  tenants       512 of 8                  0  next start            by class without a tenant, then by tenant: 64
 //!
