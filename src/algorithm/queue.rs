@@ -216,7 +216,7 @@ impl<'a> Queue<'a> {
             Some(hash) => {
                 let of_class =
                     hash.wrapping_add((class as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-                CLASSES + ((of_class >> 17) % TENANTS as u64) as usize
+                CLASSES + (of_class % TENANTS as u64) as usize
             }
         };
         let units = match self.record.by_tokens.load(Ordering::Relaxed) {
